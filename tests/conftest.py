@@ -1,0 +1,14 @@
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    """Folder of the real data; tests that need it skip where it is absent."""
+    root = Path(__file__).resolve().parent.parent
+    folder = Path(os.environ.get("PROBNB_DATA", root.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("no real data: set PROBNB_DATA to their folder")
+    return folder
