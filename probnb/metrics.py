@@ -1,0 +1,36 @@
+"""Everything that judges predictions, in one namespace.
+
+`probnb.scores` holds the scores, `probnb.decomposition` the parts of the Brier score,
+`probnb.binning` the bins and the calibration errors,
+`probnb.smooth` calibration errors without the bias of bins, `probnb.bootstrap` the intervals.
+"""
+
+from .binning import ReliabilityBins, ece, ks_curves, ks_error, mce, reliability_bins
+from .decomposition import BrierDecomposition, brier_decomposition
+from .scores import (
+    METRICS,
+    auc,
+    brier,
+    evaluate,
+    kl_p,
+    mse_p,
+    nll,
+)
+
+__all__ = [
+    "METRICS",
+    "BrierDecomposition",
+    "ReliabilityBins",
+    "auc",
+    "brier",
+    "brier_decomposition",
+    "ece",
+    "evaluate",
+    "kl_p",
+    "ks_curves",
+    "ks_error",
+    "mce",
+    "mse_p",
+    "nll",
+    "reliability_bins",
+]
