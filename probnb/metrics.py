@@ -6,6 +6,7 @@
 """
 
 from .binning import ReliabilityBins, ece, ks_curves, ks_error, mce, reliability_bins
+from .bootstrap import Bootstrap, bootstrap
 from .decomposition import BrierDecomposition, brier_decomposition
 from .scores import (
     METRICS,
@@ -19,9 +20,11 @@ from .scores import (
 
 __all__ = [
     "METRICS",
+    "Bootstrap",
     "BrierDecomposition",
     "ReliabilityBins",
     "auc",
+    "bootstrap",
     "brier",
     "brier_decomposition",
     "ece",
