@@ -150,7 +150,7 @@ def ece(y_true, y_prob, bins=BINS, weighting="bins"):
     -----
     Section 3: :math:`\frac1B \sum_b |p_\text{emp}^{(b)} - q^{(b)}|`. Estimated from n rows it is
     biased upwards: a perfectly calibrated model has a positive expected ECE, of order
-    :math:`\sqrt{B/n}` (see `ece_debiased` and `calibration_null`).
+    :math:`\sqrt{B/n}` (see `ece_debiased` and `calibration_null_band`).
 
     Examples
     --------

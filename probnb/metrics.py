@@ -17,17 +17,22 @@ from .scores import (
     mse_p,
     nll,
 )
+from .smooth import NullBand, calibration_null_band, ece_debiased, ece_smooth
 
 __all__ = [
     "METRICS",
     "Bootstrap",
     "BrierDecomposition",
+    "NullBand",
     "ReliabilityBins",
     "auc",
     "bootstrap",
     "brier",
     "brier_decomposition",
+    "calibration_null_band",
     "ece",
+    "ece_debiased",
+    "ece_smooth",
     "evaluate",
     "kl_p",
     "ks_curves",
