@@ -1,0 +1,138 @@
+"""Training losses on soft targets, each a function of two-column logits.
+
+A loss is called as ``loss(logits, targets)`` and returns the mean over the batch. ``targets`` are
+probabilities of outcome 1: observed outcomes, or the empirical probabilities of CaPE. All are
+written with logarithms of the softmax, so they and their gradients stay finite for any logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional as F
+
+__all__ = ["LOSSES", "MMCE", "CrossEntropy", "EntropyRegularised", "Focal"]
+
+
+def _two_columns(targets):
+    return torch.stack([1 - targets, targets], dim=1)
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    r"""Cross entropy with soft targets, :math:`-\sum_c t_c \log \hat p_c`.
+
+    The discrimination loss of the paper for outcomes, its calibration loss for empirical
+    probabilities (Liu et al. 2022, Section 5). It is linear in the target, so a weighted sum of
+    the two losses is the same loss on a weighted mean of the targets.
+
+    Examples
+    --------
+    >>> CrossEntropy()(torch.zeros(2, 2), torch.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
+
+    def __call__(self, logits, targets):
+        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        return F.cross_entropy(logits, _two_columns(targets))
+
+
+@dataclass(frozen=True)
+class Focal:
+    r"""Focal loss, :math:`-\sum_c t_c (1 - \hat p_c)^\gamma \log \hat p_c`.
+
+    Mukhoti et al. (2020); the paper's Appendix H. Zero gamma is cross entropy.
+
+    Parameters
+    ----------
+    gamma : float, default=2
+        Strength, at least 0.
+
+    Examples
+    --------
+    >>> Focal(gamma=0.0)(torch.zeros(2, 2), torch.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
+
+    gamma: float = 2.0
+
+    def __call__(self, logits, targets):
+        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        log_p = F.log_softmax(logits, dim=1)
+        # For two classes 1 - p of one is p of the other: exact where 1 - exp(log p) would round.
+        focus = torch.exp(self.gamma * log_p.flip(1))
+        return -(_two_columns(targets) * focus * log_p).sum(dim=1).mean()
+
+
+@dataclass(frozen=True)
+class EntropyRegularised:
+    r"""Cross entropy less :math:`\beta` times the entropy of the prediction.
+
+    The confidence penalty of Pereyra et al. (2017); the paper's Appendix H.
+
+    Parameters
+    ----------
+    beta : float, default=1
+        Strength, at least 0.
+
+    Examples
+    --------
+    >>> EntropyRegularised(beta=1.0)(torch.zeros(2, 2), torch.tensor([0.0, 1.0]))
+    tensor(0.)
+    """
+
+    beta: float = 1.0
+
+    def __call__(self, logits, targets):
+        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        log_p = F.log_softmax(logits, dim=1)
+        entropy = -(log_p.exp() * log_p).sum(dim=1).mean()
+        return F.cross_entropy(logits, _two_columns(targets)) - self.beta * entropy
+
+
+@dataclass(frozen=True)
+class MMCE:
+    r"""Cross entropy plus :math:`\beta` times the maximum mean calibration error of the batch.
+
+    .. math::
+
+        \text{MMCE}^2 = \frac{1}{m^2} \sum_{ij} (c_i - r_i)(c_j - r_j)\, k(r_i, r_j), \qquad
+        k(r, r') = \exp(-|r - r'| / w)
+
+    where :math:`r` is the confidence in the more probable outcome and :math:`c` whether that
+    outcome occurred. Kumar et al. (2018); the paper's Appendix H.
+
+    Parameters
+    ----------
+    beta : float, default=3
+        Strength, at least 0.
+    width : float, default=0.4
+        Width w of the Laplacian kernel, in units of probability.
+
+    Notes
+    -----
+    With soft targets c is the target of the more probable outcome, its expected correctness.
+    The square root is taken of MMCE^2 + 1e-12, so that its gradient exists where MMCE is 0.
+
+    Examples
+    --------
+    >>> MMCE(beta=1.0)(torch.zeros(2, 2), torch.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
+
+    beta: float = 3.0
+    width: float = 0.4
+
+    def __call__(self, logits, targets):
+        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        confidence, predicted = F.softmax(logits, dim=1).max(dim=1)
+        gap = _two_columns(targets).gather(1, predicted[:, None])[:, 0] - confidence
+        kernel = torch.exp(-(confidence[:, None] - confidence[None, :]).abs() / self.width)
+        squared = (gap @ kernel @ gap / len(gap) ** 2).clamp(min=0)
+        penalty = torch.sqrt(squared + 1e-12) - 1e-6
+        return F.cross_entropy(logits, _two_columns(targets)) + self.beta * penalty
+
+
+LOSSES = {"ce": CrossEntropy, "focal": Focal, "entropy": EntropyRegularised, "mmce": MMCE}
+"""Losses by name; each one's first field is its single tuned hyperparameter."""

@@ -1,0 +1,113 @@
+"""Finished work on disk: one file per fit, written to a temporary name and renamed.
+
+A file is safetensors: tensors, and in its header the configuration, the history and the state of
+an unfinished training as JSON. Nothing is read with pickle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+__all__ = ["key", "load", "part", "replace_file", "save"]
+
+
+def key(configuration):
+    """Return the name under which the work of a configuration is stored.
+
+    Parameters
+    ----------
+    configuration : dict
+        Everything the result depends on, as JSON can hold it: data source and its checksum,
+        model, recipe, loss, targets.
+
+    Returns
+    -------
+    str
+        The first 16 hexadecimal digits of the SHA-256 of the canonical JSON.
+
+    Examples
+    --------
+    >>> key({"a": 1, "b": 2}) == key({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(configuration, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def save(path, tensors, meta):
+    """Write tensors and JSON metadata to one file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        Where to; folders are made.
+    tensors : dict of str to torch.Tensor
+        What to store.
+    meta : dict
+        What JSON can hold; NaN and infinity are kept.
+    """
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"meta": json.dumps(meta, default=_plain)}
+    replace_file(path, lambda temporary: save_file(contiguous, temporary, metadata=header))
+
+
+def load(path):
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    tensors : dict of str to torch.Tensor
+        What was stored, on the CPU.
+    meta : dict
+        The metadata.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not one of `save`'s.
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"path must be a stored file; {path} does not exist.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads(file.metadata()["meta"])
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"path must be a file written by probnb; {path}: {error}.") from None
+
+
+def part(tensors, prefix):
+    """Return the tensors whose names start with `prefix`, without it."""
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def replace_file(path, write):
+    """Call ``write(temporary)`` and rename the result to `path`, so no reader sees a part of it."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _plain(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"configuration must hold plain values; got {type(value).__name__}.")
