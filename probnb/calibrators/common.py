@@ -13,18 +13,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..scores import CLIP
 from ..validation import check_probabilities
 
 __all__ = ["CalibrationWarning", "logits_from_probabilities"]
 
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
-_SMALLEST = 2.0**-53  # 1 - _SMALLEST is the largest double below 1
 _MESSAGES = {
     "separable": "the logits separate the outcomes perfectly, so that no finite map is best; the "
     "fit stops at a steep one, whose certainty the data cannot support",
     "inverted": "the outcomes fall as the logits rise; are the labels or the columns swapped?",
     "uninformative": "the logits do not order the outcomes better than chance would; the fit "
     "says little more than the base rate",
+    "bounded": "the best temperature is infinite; the fit stops at a large one, which makes every "
+    "probability 1/2",
 }
 
 
@@ -33,7 +35,11 @@ class CalibrationWarning(UserWarning):
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
-    """The scikit-learn contract for a map of log-odds; subclasses add `_fit` and `_map`."""
+    """The scikit-learn contract for a map of log-odds.
+
+    A calibrator adds ``_fit(X, log_odds, y)``, which may return further flags, and
+    ``_map(X, log_odds)``.
+    """
 
     def fit(self, X, y):
         """Fit the map to the logits of held-out rows.
@@ -78,11 +84,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             )
         y = y.astype(np.float64)
         log_odds = self._log_odds(X)
-        self.flags_ = _flags(log_odds, y)
+        self.flags_ = _flags(log_odds, y) + (self._fit(X, log_odds, y) or ())
         for flag in self.flags_:
             message = f"{type(self).__name__}: {_MESSAGES[flag]}."
             warnings.warn(message, CalibrationWarning, stacklevel=2)
-        self._fit(X, log_odds, y)
         return self
 
     def predict_proba(self, X):
@@ -137,9 +142,9 @@ def logits_from_probabilities(p):
     Parameters
     ----------
     p : array-like of shape (n,)
-        Probabilities of outcome 1. Those nearer to 0 or 1 than :math:`2^{-53}`, 0 and 1 included,
-        whose log-odds are infinite, are taken as :math:`2^{-53}` and :math:`1 - 2^{-53}`
-        (log-odds of -36.7 and 36.7).
+        Probabilities of outcome 1. As in `probnb.scores.nll`, they are moved into
+        [2.2e-16, 1 - 2.2e-16] first, so that 0 and 1 get log-odds of -36.04 and 36.04 in place
+        of infinite ones.
 
     Returns
     -------
@@ -156,9 +161,9 @@ def logits_from_probabilities(p):
     >>> logits_from_probabilities([0.5, 0.75, 1.0]).round(3)
     array([[ -0.   ,   0.   ],
            [ -0.549,   0.549],
-           [-18.368,  18.368]])
+           [-18.022,  18.022]])
     """
-    p = np.clip(check_probabilities(p, "p"), _SMALLEST, 1 - _SMALLEST)
+    p = np.clip(check_probabilities(p, "p"), CLIP, 1 - CLIP)
     return logit(p)[:, None] * [-0.5, 0.5]
 
 

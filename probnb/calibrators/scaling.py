@@ -22,7 +22,7 @@ class TemperatureScaling(Calibrator):
         T; above 1 if the logits were over-confident.
     flags_ : tuple of str
         ``"separable"``, ``"inverted"`` or ``"uninformative"`` where the outcomes make the fit
-        doubtful; empty otherwise.
+        doubtful, ``"bounded"`` where T would be infinite; empty otherwise.
     classes_ : ndarray of shape (2,)
         The two labels.
 
@@ -30,8 +30,9 @@ class TemperatureScaling(Calibrator):
     -----
     Guo et al. (2017), "On calibration of modern neural networks"; paper, Appendix G. The
     log-loss is convex in 1/T; its slope's only root is found by Brent's method. 1/T is kept
-    at :math:`10^{-3}/\max|s|` or more (s is the log-odds), which leaves all probabilities within
-    0.00025 of 1/2: this is where logits that are worse than none end. A penalty of
+    at :math:`\min(1, 10^{-3}/\max|s|)` or more (s is the log-odds), which leaves every
+    probability within 0.00025 of 1/2: this is where logits that are worse than none end. One
+    number cannot mend a wrong base rate: the prediction for even odds stays 1/2. A penalty of
     :math:`10^{-8}\min(1, \mathrm{rms}(s))^2 (1/T - 1)^2` keeps separable data finite; it is
     nought at T = 1, so that the log-loss never exceeds the uncalibrated one.
 
@@ -46,7 +47,9 @@ class TemperatureScaling(Calibrator):
     """
 
     def _fit(self, X, log_odds, y):
-        self.temperature_ = 1 / fit_slope(log_odds, y)
+        slope = fit_slope(log_odds, y)
+        self.temperature_ = 1 / slope
+        return ("bounded",) if slope == lowest_slope(log_odds) else ()
 
     def _map(self, X, log_odds):
         return two_columns(log_odds / self.temperature_)
@@ -117,7 +120,7 @@ def fit_slope(log_odds, y):
     largest = np.abs(log_odds).max()
     if largest == 0:
         return 1.0
-    ridge, lowest = 2 * RIDGE * min(1.0, rms(log_odds)) ** 2, 1e-3 / largest
+    ridge, lowest = 2 * RIDGE * min(1.0, rms(log_odds)) ** 2, lowest_slope(log_odds)
 
     def derivative(slope):
         return np.mean(log_odds * (expit(slope * log_odds) - y)) + ridge * (slope - 1)
@@ -128,3 +131,9 @@ def fit_slope(log_odds, y):
     while derivative(highest) < 0:
         highest *= 4
     return brentq(derivative, lowest, highest, xtol=1e-300, rtol=1e-13)
+
+
+def lowest_slope(log_odds):
+    """Where 1/T stops: there no probability is further than 0.00025 from 1/2."""
+    largest = np.abs(log_odds).max()
+    return min(1.0, 1e-3 / largest) if largest > 0 else 0.0

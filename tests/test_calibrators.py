@@ -1,0 +1,427 @@
+"""Calibrators: the scikit-learn contract, closed forms, peers, and inputs that could break them."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, log_softmax, logit
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from probnb.calibrators import (
+    CALIBRATORS,
+    BetaCalibration,
+    CalibrationWarning,
+    DirichletCalibration,
+    HistogramBinning,
+    IsotonicCalibration,
+    MixNMatch,
+    PlattScaling,
+    TemperatureScaling,
+    logits_from_probabilities,
+)
+
+ALL = [pytest.param(C, id=name) for name, C in CALIBRATORS.items()]
+FITTED_BY_LOSS = [p for p in ALL if p.id != "histogram"]
+
+# Rows made at random are often too few to tell from chance; the flags have tests of their own.
+pytestmark = pytest.mark.filterwarnings("ignore::probnb.calibrators.CalibrationWarning")
+BY_NAME = [CALIBRATORS[name]() for name in CALIBRATORS]
+N = 3000
+
+
+def columns(s):
+    return np.column_stack([-s / 2, s / 2])
+
+
+def draw(seed=0, n=N, scale=1.5):
+    rng = np.random.default_rng(seed)
+    s = rng.normal(size=n) * scale
+    return s, (rng.random(n) < expit(s)).astype(int)
+
+
+def nll(s, y):
+    return np.logaddexp(0, np.where(y == 1, -s, s)).mean()
+
+
+def nll_of(estimator, X, y):
+    with np.errstate(divide="ignore"):
+        return -np.log(estimator.predict_proba(X)[np.arange(len(y)), y]).mean()
+
+
+def quiet(estimator, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        return estimator.fit(X, y)
+
+
+# --- the contract ---------------------------------------------------------------------------
+
+WIDTH = "the check makes three or more columns; logits have two, log-odds one"
+NOT_FOR_LOGITS = {
+    "check_dict_unchanged": WIDTH,
+    "check_dont_overwrite_parameters": WIDTH,
+    "check_dtype_object": WIDTH,
+    "check_estimators_dtypes": WIDTH,
+    "check_estimators_nan_inf": WIDTH,
+    "check_estimators_pickle": WIDTH,
+    "check_f_contiguous_array_estimator": WIDTH,
+    "check_fit2d_predict1d": WIDTH,
+    "check_fit_score_takes_y": WIDTH,
+    "check_methods_sample_order_invariance": WIDTH,
+    "check_methods_subset_invariance": WIDTH,
+    "check_n_features_in_after_fitting": WIDTH,
+    "check_pipeline_consistency": WIDTH,
+    "check_positive_only_tag_during_fit": WIDTH,
+    "check_supervised_y_2d": WIDTH,
+    "check_fit1d": "a vector is read as log-odds, where the check asks for an error",
+    "check_classifiers_train": "the check trains on three columns, and on blobs whose labels "
+    "do not rise with the log-odds",
+}
+NOT_FOR_PIPELINES = {
+    "check_classifiers_one_label": "raised by the first step, before the calibrator",
+    "check_dont_overwrite_parameters": "of Pipeline itself",
+    "check_estimators_overwrite_params": "of Pipeline itself",
+}
+
+
+@parametrize_with_checks(BY_NAME, expected_failed_checks=lambda estimator: NOT_FOR_LOGITS)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+# Behind a step that makes one column of any number, the checks of width apply as well.
+@parametrize_with_checks(
+    [make_pipeline(LinearDiscriminantAnalysis(), c) for c in BY_NAME],
+    expected_failed_checks=lambda estimator: NOT_FOR_PIPELINES,
+)
+def test_scikit_learn_contract_behind_a_projection(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("Calibrator", ALL)
+def test_clone_cross_fit_and_labels(Calibrator):
+    s, y = draw()
+    estimator = clone(Calibrator())
+    out = cross_val_predict(estimator, s, y, method="predict_proba", cv=StratifiedKFold(5))
+    assert out.shape == (N, 2)
+    np.testing.assert_allclose(out.sum(axis=1), 1, atol=1e-12)
+    by_hand = np.empty(N)
+    for train, test in StratifiedKFold(5).split(s, y):
+        by_hand[test] = Calibrator().fit(s[train], y[train]).predict_proba(s[test])[:, 1]
+    np.testing.assert_array_equal(out[:, 1], by_hand)
+    words = np.array(["no", "yes"])[y]
+    fitted = Calibrator().fit(s, words)
+    assert list(fitted.classes_) == ["no", "yes"]
+    assert set(fitted.predict(s)) <= {"no", "yes"}
+    np.testing.assert_array_equal(fitted.predict_proba(s), Calibrator().fit(s, y).predict_proba(s))
+
+
+def test_grid_search_over_parameters():
+    s, y = draw()
+    search = GridSearchCV(
+        DirichletCalibration(), {"mu": [0.0, 1.0]}, scoring="neg_log_loss", cv=3
+    ).fit(columns(s), y)
+    assert search.best_params_["mu"] in (0.0, 1.0)
+
+
+@pytest.mark.parametrize("Calibrator", ALL)
+def test_vector_one_column_and_two_columns_agree(Calibrator):
+    s, y = draw()
+    as_vector = Calibrator().fit(s, y).predict_proba(s)
+    np.testing.assert_array_equal(
+        as_vector, Calibrator().fit(s[:, None], y).predict_proba(s[:, None])
+    )
+    np.testing.assert_allclose(
+        as_vector, Calibrator().fit(columns(s), y).predict_proba(columns(s)), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("Calibrator", ALL)
+@pytest.mark.parametrize(
+    "X, y, match",
+    [
+        (np.zeros((4, 3)), [0, 1, 0, 1], "got 3 columns"),
+        ([0, 1, np.nan, 2], [0, 1, 0, 1], "NaN"),
+        ([0, 1, np.inf, 2], [0, 1, 0, 1], "infinity"),
+        ([0, 1, 2, 3], [0, 1, 2, 1], "Only binary classification"),
+        ([0, 1, 2, 3], [1, 1, 1, 1], "one class only, .*1"),
+        ([0, 1, 2], [0, 1], "inconsistent numbers of samples"),
+        ([], [], "minimum of 1 is required"),
+    ],
+)
+def test_bad_input_is_named(Calibrator, X, y, match):
+    with pytest.raises(ValueError, match=match):
+        Calibrator().fit(X, y)
+
+
+# --- closed forms and peers -----------------------------------------------------------------
+
+
+def test_temperature_of_scaled_logits_and_its_first_order_condition():
+    s, y = draw()
+    one, three = (TemperatureScaling().fit(k * s, y).temperature_ for k in (1, 3))
+    assert one == pytest.approx(1, abs=0.1)
+    assert three == pytest.approx(3 * one, rel=1e-6)
+    assert abs(np.mean(s * (expit(s / one) - y))) < 1e-7
+
+
+def test_temperature_closed_form_at_two_points():
+    # At log-odds -1 and 1 the best slope is the log-odds of the share of rows on the right side.
+    s, y = np.repeat([-1.0, 1.0], 10), np.repeat([0, 1, 0, 1], [7, 3, 2, 8])
+    share = 15 / 20
+    assert TemperatureScaling().fit(s, y).temperature_ == pytest.approx(1 / logit(share), 1e-6)
+
+
+@pytest.mark.skipif(
+    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8), reason="new in scikit-learn 1.8"
+)
+def test_temperature_against_scikit_learn():
+    X, y = make_classification(4000, random_state=0)
+    model = LogisticRegression().fit(X[:2000], y[:2000])
+    from sklearn.frozen import FrozenEstimator
+
+    peer = CalibratedClassifierCV(FrozenEstimator(model), method="temperature")
+    peer.fit(X[2000:], y[2000:])
+    s = model.decision_function(X[2000:])
+    ours = TemperatureScaling().fit(s, y[2000:]).predict_proba(s)
+    np.testing.assert_allclose(ours, peer.predict_proba(X[2000:]), atol=1e-5)
+
+
+def test_platt_equals_logistic_regression_on_both_logits():
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(N, 2)) @ [[1.0, 0.3], [0.2, 2.0]] + [3.0, -1.0]
+    y = (rng.random(N) < expit(z @ [-0.4, 0.9] + 0.5)).astype(int)
+    peer = LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(z, y)
+    ours = PlattScaling().fit(z, y)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=2e-6)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=2e-6)
+    np.testing.assert_allclose(ours.predict_proba(z), peer.predict_proba(z), atol=1e-6)
+
+
+def test_platt_on_dependent_logits_stays_near_temperature_scaling():
+    # z0 = c - z1 but for rounding: W is not unique, and must not chase the rounding errors.
+    s, y = draw()
+    z = columns(s).astype(np.float32) + np.float32(0.7)
+    fit = PlattScaling().fit(z, y)
+    assert abs(fit.coef_.sum()) < 1e-2
+    peer = LogisticRegression(C=1e12, tol=1e-10).fit(s[:, None], y)
+    np.testing.assert_allclose(
+        fit.predict_proba(z)[:, 1], peer.predict_proba(s[:, None])[:, 1], atol=1e-5
+    )
+
+
+def test_beta_equals_constrained_minimiser():
+    s, y = draw(2)
+    for signs in (1, -1):  # the second is inverted: both slopes end at their bound
+        fit = quiet(BetaCalibration(), signs * s, y)
+        A = np.column_stack([log_expit(signs * s), -log_expit(-signs * s), np.ones(N)])
+        bounds = [(0, None), (0, None), (None, None)]
+        peer = minimize(
+            lambda t, A=A: nll(A @ t, y), [1, 1, 0], bounds=bounds, method="L-BFGS-B",
+            options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000},
+        )  # fmt: skip
+        ours = nll(A @ [fit.a_, fit.b_, fit.c_], y)
+        assert min(fit.a_, fit.b_) >= 0
+        assert ours <= peer.fun + 1e-9
+        assert ours == pytest.approx(peer.fun, abs=1e-6)
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1.0])
+def test_dirichlet_equals_the_full_problem_with_its_off_diagonal_penalty(lam):
+    s, y = draw(3, 800)
+    y = np.where(np.random.default_rng(0).random(800) < 0.3, 1, y)  # an intercept worth having
+    mu, logp = 0.05, log_softmax(columns(s), axis=1)
+
+    def objective(v):
+        W, b = v[:4].reshape(2, 2), v[4:]
+        out = log_softmax(logp @ W.T + b, axis=1)
+        penalty = lam * (W[0, 1] ** 2 + W[1, 0] ** 2) / 2 + mu * (b**2).sum() / 2
+        return -out[np.arange(800), y].mean() + penalty
+
+    full = minimize(objective, [1, 0, 0, 1, 0, 0], method="BFGS", options={"gtol": 1e-9})
+    W, b = full.x[:4].reshape(2, 2), full.x[4:]
+    fit = DirichletCalibration(mu=mu).fit(columns(s), y)
+    expected = np.exp(log_softmax(logp @ W.T + b, axis=1))
+    np.testing.assert_allclose(fit.predict_proba(columns(s)), expected, atol=1e-5)
+    assert abs(W[0, 1]) < 1e-5 and abs(W[1, 0]) < 1e-5
+    np.testing.assert_allclose(fit.intercepts_, b, atol=1e-5)
+
+
+def test_dirichlet_penalty_is_chosen_by_cross_validation():
+    s, y = draw(4)
+    far = (np.random.default_rng(0).random(N) < 0.1 + 0.1 * expit(s)).astype(int)
+    chosen = DirichletCalibration().fit(s, far)
+    assert chosen.mu_ == 1e-4  # the base rate is far off: an intercept pays
+    assert chosen.intercepts_.sum() == 0
+    heavy = DirichletCalibration(mu=1e6).fit(s, far)
+    assert np.abs(heavy.intercepts_).max() < 1e-5
+    with pytest.raises(ValueError, match=r"mu must be a finite number in \[0"):
+        DirichletCalibration(mu=-1).fit(s, y)
+
+
+def test_isotonic_and_mix_n_match_against_isotonic_regression():
+    s, y = draw(5)
+    expected = IsotonicRegression(y_min=0, y_max=1).fit(s, y).predict(s)
+    np.testing.assert_allclose(IsotonicCalibration().fit(s, y).predict_proba(s)[:, 1], expected)
+    np.testing.assert_allclose(MixNMatch().fit(s, y).predict_proba(s)[:, 1], expected, atol=1e-12)
+
+
+def test_mix_n_match_weights_are_the_best_on_the_simplex():
+    rng = np.random.default_rng(6)
+    s = 4 * rng.normal(size=N)
+    y = (rng.random(N) < 0.1 + 0.8 * expit(s)).astype(int)
+    fit = MixNMatch(isotonic=False).fit(s, y)
+    assert fit.isotonic_ is None
+    assert fit.weights_.sum() == pytest.approx(1) and fit.weights_.min() >= 0
+    ours = nll_of(fit, s, y)
+    parts = np.column_stack([expit(s / fit.temperature_), expit(s), np.full(N, 0.5)])
+    steps = np.linspace(0, 1, 41)
+    for w1 in steps:
+        for w2 in steps[steps <= 1 - w1 + 1e-12]:
+            p = parts @ [w1, w2, max(0, 1 - w1 - w2)]
+            with np.errstate(divide="ignore"):
+                assert -np.log(np.where(y == 1, p, 1 - p)).mean() >= ours - 1e-9
+    assert fit.weights_[2] > 0.1  # a fifth of the outcomes are noise, which T = inf expresses
+
+
+def test_histogram_binning_by_hand_and_ties():
+    s = np.array([0.0, 0, 0, 0, 1, 2, 3, 4])
+    y = np.array([0, 1, 0, 0, 1, 0, 1, 1])
+    fit = quiet(HistogramBinning(bins=4), s, y)
+    np.testing.assert_array_equal(fit.upper_, [0, 2, 4])  # the four zeros fill two bins' worth
+    np.testing.assert_allclose(fit.probabilities_, [0.25, 0.5, 1])
+    order = np.random.default_rng(0).permutation(8)
+    np.testing.assert_array_equal(
+        quiet(HistogramBinning(bins=4), s[order], y[order]).probabilities_, fit.probabilities_
+    )
+    assert len(quiet(HistogramBinning(bins=50), s, y).probabilities_) == 5
+    with pytest.raises(ValueError, match="bins must be an integer of at least 1; got 0"):
+        HistogramBinning(bins=0).fit(s, y)
+
+
+# --- what could break them ------------------------------------------------------------------
+
+SCALES = [1.0, 3.0, 1e5, 1e-5]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("Calibrator", FITTED_BY_LOSS)
+def test_log_loss_is_never_above_the_uncalibrated_one(Calibrator, scale):
+    s, y = draw(7)
+    rng = np.random.default_rng(8)
+    kinds = {
+        "as drawn": y,
+        "random": rng.integers(0, 2, N),
+        "inverted": 1 - y,
+        "separable": (s > 0).astype(int),
+        "rare": (rng.random(N) < 0.01).astype(int),
+    }
+    for kind, labels in kinds.items():
+        X = columns(scale * s)
+        fit = quiet(Calibrator(), X, labels)
+        assert nll_of(fit, X, labels) <= nll(scale * s, labels) + 1e-9, kind
+        assert np.isfinite(fit.predict_proba(X)).all()
+
+
+@given(
+    st.lists(st.tuples(st.floats(-50, 50), st.integers(0, 1)), min_size=2, max_size=40).filter(
+        lambda rows: len({y for _, y in rows}) == 2
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_any_rows_give_finite_bounded_fits_no_worse_than_before(rows):
+    s, y = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+    for Calibrator in (TemperatureScaling, PlattScaling, BetaCalibration):
+        fit = quiet(Calibrator(), s, y)
+        P = fit.predict_proba(s)
+        assert np.isfinite(P).all() and (P >= 0).all() and (P <= 1).all()
+        assert nll_of(fit, s, y) <= nll(s, y) + 1e-7
+    fit = quiet(DirichletCalibration(mu=0.1), s, y)
+    assert nll_of(fit, s, y) <= nll(s, y) + 1e-7
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+@pytest.mark.parametrize("Calibrator", ALL)
+def test_random_and_inverted_labels_are_flagged(Calibrator, scale):
+    s, y = draw(9)
+    for labels, flag in [
+        (np.random.default_rng(1).integers(0, 2, N), "uninformative"),
+        (1 - y, "inverted"),
+        ((s > 0).astype(int), "separable"),
+    ]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # an overflow
+            with pytest.warns(CalibrationWarning, match=Calibrator.__name__):
+                fit = Calibrator().fit(scale * s, labels)
+        assert fit.flags_[0] == flag
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Calibrator().fit(scale * s, y).flags_ == ()
+
+
+def test_temperature_stops_at_a_finite_bound_and_says_so():
+    s, y = draw(10)
+    with pytest.warns(CalibrationWarning, match="best temperature is infinite"):
+        fit = TemperatureScaling().fit(1e5 * s, 1 - y)
+    assert np.isfinite(fit.temperature_) and fit.flags_ == ("inverted", "bounded")
+    assert np.abs(fit.predict_proba(1e5 * s) - 0.5).max() <= 0.00025001
+
+
+@pytest.mark.parametrize("value", [0.3, -4.0, 2000.0])
+@pytest.mark.parametrize("Calibrator", ALL)
+def test_constant_predictions_give_the_base_rate(Calibrator, value):
+    X, y = columns(np.full(100, value)), np.repeat([0, 1], [30, 70])
+    P = quiet(Calibrator(), X, y).predict_proba(X)[:, 1]
+    if Calibrator is TemperatureScaling and value < 0:
+        np.testing.assert_allclose(P, 0.5, atol=0.00025001)  # on the wrong side of 1/2
+    elif Calibrator is DirichletCalibration:
+        np.testing.assert_allclose(P, 0.7, atol=1e-4)
+    else:
+        np.testing.assert_allclose(P, 0.7, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [*SCALES, 300.0])
+@pytest.mark.parametrize("Calibrator", ALL)
+def test_float32_and_float64_agree(Calibrator, scale):
+    s, y = draw(11)
+    s = s.astype(np.float32)
+    X = columns(s) * np.float32(scale)
+    assert X.dtype == np.float32
+    single = Calibrator().fit(X, y).predict_proba(X)
+    double = columns(s.astype(np.float64)) * scale
+    assert single.dtype == np.float64
+    np.testing.assert_allclose(single, Calibrator().fit(double, y).predict_proba(double), atol=1e-6)
+
+
+@pytest.mark.parametrize("Calibrator", ALL)
+def test_logits_differing_by_2000_stay_finite(Calibrator):
+    s = np.repeat([-2000.0, 2000.0], 50)
+    y = np.repeat([0, 1, 0, 1], [45, 5, 10, 40])
+    fit = Calibrator().fit(columns(s), y)
+    P = fit.predict_proba(columns(s))
+    assert np.isfinite(P).all()
+    expected = [0.15, 0.85] if Calibrator is TemperatureScaling else [0.1, 0.8]
+    np.testing.assert_allclose(P[[0, -1], 1], expected, atol=2e-6)
+
+
+def test_logits_from_probabilities_round_trip_and_ends():
+    p = np.array([0, 1e-10, 0.2, 0.5, 1 - 1e-10, 1])
+    z = logits_from_probabilities(p)
+    assert z.shape == (6, 2) and np.isfinite(z).all()
+    np.testing.assert_allclose(expit(z[:, 1] - z[:, 0]), p, rtol=1e-9, atol=3e-16)
+    np.testing.assert_allclose(z.sum(axis=1), 0)
+    assert (np.diff(z[:, 1]) > 0).all()
+    with pytest.raises(ValueError, match=r"p must hold probabilities in \[0, 1\]; got .*1.5"):
+        logits_from_probabilities([0.1, 1.5])
