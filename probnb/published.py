@@ -13,25 +13,7 @@ import pandas as pd
 
 from .validation import check_choice
 
-__all__ = ["METHOD_NAMES", "published"]
-
-METHOD_NAMES = {
-    "resampled": "CE + resampled labels",
-    "ce": "CE early-stop",
-    "temperature": "Temperature",
-    "platt": "Platt scaling",
-    "dirichlet": "Dirichlet calibration",
-    "focal": "Focal loss",
-    "mixnmatch": "Mix-n-match",
-    "entropy": "Entropy regularisation",
-    "mmce": "MMCE regularisation",
-    "ensemble": "Deep ensemble",
-    "cape_bin": "CaPE (bin)",
-    "cape_kernel": "CaPE (kernel)",
-    "beginning_bin": "Calibrated from the beginning (bin)",
-    "beginning_kernel": "Calibrated from the beginning (kernel)",
-}
-"""Keys of the paper's rows, in the order of its Table 1, with the names to print."""
+__all__ = ["published"]
 
 _FULLEST_FIRST = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 2)
 
@@ -53,7 +35,8 @@ def published(scenario=None, *, method=None, metric=None, table=None, percent=Tr
         ``"discrete"``, ``"cifar10"``) or real task (``"cancer"``, ``"weather"``,
         ``"collision"``). All of them by default.
     method : str or iterable of str, optional
-        Keys of `METHOD_NAMES`. All of them by default.
+        Keys of `probnb.methods.METHODS`, and ``"beginning_bin"`` and ``"beginning_kernel"`` for
+        CaPE's targets from random weights (Table 12). All of them by default.
     metric : str or iterable of str, optional
         Of ``"mse_p"``, ``"kl_p"``, ``"ece"``, ``"mce"``, ``"ks"``, ``"brier"``, ``"auc"``,
         ``"nll"``. All of them by default.

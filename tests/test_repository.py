@@ -1,0 +1,195 @@
+"""What the repository promises about itself: docstrings, notebooks, pins, pages."""
+
+import ast
+import importlib
+import inspect
+import itertools
+import pkgutil
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+import yaml
+from numpydoc.validate import get_validation_checks, validate
+from packaging.requirements import Requirement
+
+import probnb
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOK = ROOT / "book"
+NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
+INTERNAL = {  # not on the page of the library
+    "probnb.batches",
+    "probnb.calibrators.scaling",
+    "probnb.checkpoint",
+    "probnb.data.layers",
+    "probnb.validation",
+}
+MODULES = sorted(m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb."))
+
+
+def tracked():
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listing.stdout.split("\0") if name]
+
+
+def public_objects():
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for item in (getattr(module, public) for public in getattr(module, "__all__", ())):
+            if callable(item):
+                yield f"{item.__module__}.{item.__qualname__}", item
+            for method, value in vars(item).items() if inspect.isclass(item) else ():
+                if not method.startswith("_") and inspect.isfunction(value):
+                    yield f"{item.__module__}.{item.__qualname__}.{method}", value
+
+
+@pytest.mark.parametrize("name", sorted(dict(public_objects())))
+def test_docstring_is_complete(name):
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]
+    checks = get_validation_checks(set(settings["checks"]))
+    docstring = inspect.getdoc(dict(public_objects())[name])
+    assert docstring, f"{name} has no docstring"
+    if "\n" not in docstring:  # one line, where the signature says the rest
+        checks -= {"PR01", "RT01"}
+    if "\nAttributes\n" in docstring:  # a class that functions return
+        checks -= {"PR01"}
+    wrong = [f"{code} {text}" for code, text in validate(name)["errors"] if code in checks]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_says_what_it_is_for_and_what_is_public(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for public in getattr(module, "__all__", ()):
+        assert hasattr(module, public), f"{name} lists {public}, which it does not have"
+
+
+def test_the_page_of_the_library_has_every_public_name():
+    listed = re.findall(r"automodule:: (\S+)", (BOOK / "api.md").read_text())
+    assert len(listed) == len(set(listed))
+
+    def public(name):
+        module = importlib.import_module(name)
+        return {id(getattr(module, n)): f"{name}.{n}" for n in getattr(module, "__all__", ())}
+
+    assert not INTERNAL & set(listed)
+    shown = {key for name in listed for key in public(name)}
+    public_modules = [name for name in MODULES if name not in INTERNAL]
+    missing = {k: v for name in public_modules for k, v in public(name).items() if k not in shown}
+    assert not missing
+
+
+def test_every_chapter_is_in_the_contents_and_paired():
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    chapters = [c["file"] for part in contents["parts"] for c in part["chapters"]]
+    for chapter in [contents["root"], *chapters]:
+        assert (BOOK / f"{chapter}.md").exists() or (BOOK / f"{chapter}.ipynb").exists()
+    assert {f.stem for f in NOTEBOOKS} <= set(chapters)
+    assert {f.stem for f in NOTEBOOKS} == {f.stem for f in BOOK.glob("*.py")} - {"conftest"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_and_its_python_twin_are_the_same(path):
+    def cells(notebook):
+        return [
+            (c["cell_type"], c["source"], sorted(c["metadata"].get("tags", [])))
+            for c in notebook["cells"]
+        ]
+
+    assert cells(jupytext.read(path)) == cells(jupytext.read(path.with_suffix(".py")))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_committed_without_outputs(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    for cell in notebook["cells"]:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_checks_its_parameters_first(path):
+    code = [c for c in jupytext.read(path)["cells"] if c["cell_type"] == "code"]
+    tagged = [i for i, c in enumerate(code) if "parameters" in c["metadata"].get("tags", [])]
+    assert tagged == [0], "the first code cell holds the parameters"
+    assigned = {
+        target.id
+        for node in ast.parse(code[0]["source"]).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    }
+    calls = [
+        node
+        for node in ast.walk(ast.parse(code[1]["source"]))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check_parameters"
+    ]
+    assert len(calls) == 1, "the second code cell checks them"
+    named = [n.value for n in ast.walk(calls[0].args[1]) if isinstance(n, ast.Constant)]
+    assert set(named) == assigned
+    assert "import torch" not in code[1]["source"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_defines_nothing(path):
+    cells = [c for c in jupytext.read(path)["cells"] if c["cell_type"] == "code"]
+    tree = ast.parse("\n".join(c["source"] for c in cells))
+    logic = (ast.FunctionDef, ast.ClassDef, ast.While)
+    assert not [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, logic)]
+
+
+def test_pins_satisfy_what_the_package_asks_for():
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pins = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    for line in itertools.chain(project["dependencies"], *extras):
+        requirement = Requirement(line)
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        assert requirement.specifier.contains(pins[name]), f"{line}, pinned {pins[name]}"
+
+
+def test_errata_name_checks_that_exist():
+    text = (BOOK / "errata.md").read_text()
+    named = re.findall(r"`(test_\w+)\.py::(\w+)`", text)
+    assert named
+    for file, function in named:
+        source = (ROOT / "tests" / f"{file}.py").read_text()
+        assert f"def {function}(" in source, f"{file}.py::{function}"
+
+
+def test_commands_are_the_same_everywhere():
+    readme, ci = (ROOT / "README.md").read_text(), (ROOT / ".ci" / "run").read_text()
+    for command in ("make run", "make test"):
+        assert command in readme
+    assert "make test" in ci
+
+
+def test_no_photograph_and_no_path_of_a_machine_is_tracked():
+    private = re.compile(rb"/(?:home|root|Users|mnt)/\w")
+    for path in tracked():
+        assert path.suffix.lower() not in {".jpg", ".jpeg", ".gz", ".pt", ".pkl"}, path
+        if path.is_file():
+            content = path.read_bytes()
+            assert len(content) < 2_000_000, path
+            assert not private.search(content), path
+
+
+def test_built_pages_load_nothing_from_a_network():
+    pages = sorted((BOOK / "_build" / "html").glob("*.html"))
+    if not pages:
+        pytest.skip("the book is not built")
+    tag = re.compile(
+        r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)\s*=\s*[\"']?(?:https?:)?//"
+    )
+    for page in pages:
+        assert not tag.search(page.read_text()), page.name
