@@ -23,20 +23,11 @@ class Run:
         """Epochs finished so far."""
         return len(self.history) - 1
 
-    def record(self, assessed, train_ce, kept, calibration=0):
+    def record(self, row, logits):
         """Append an epoch, keep its weights if they are the best, and step the schedule."""
-        row, logits = assessed
         rate = self.optimizer.param_groups[0]["lr"]
-        row = {
-            "epoch": len(self.history),
-            "train_ce": train_ce,
-            "learning_rate": rate,
-            "calibration": calibration,
-            **row,
-        }
+        row = {"epoch": len(self.history), "learning_rate": rate, **row}
         self.history.append(row)
-        if not kept:
-            return
         self.logits.update({f"last_{name}": value for name, value in logits.items()})
         if self.best_epoch == 0 or row["val_ce"] < self.history[self.best_epoch]["val_ce"]:
             self.best_epoch = row["epoch"]
@@ -76,7 +67,12 @@ class Run:
         self.model.load_state_dict(part("model."))
         self.best, self.logits = part("best."), part("logits.")
         state = self.optimizer.state_dict()
-        state["state"] = {int(i): {"momentum_buffer": v} for i, v in part("momentum.").items()}
+        # Fused SGD walks raw memory: a buffer must be laid out like its parameter.
+        parameters = list(self.model.parameters())
+        state["state"] = {
+            int(i): {"momentum_buffer": torch.empty_like(parameters[int(i)]).copy_(value)}
+            for i, value in part("momentum.").items()
+        }
         for group in state["param_groups"]:
             group["lr"] = meta["learning_rate"]
         self.optimizer.load_state_dict(state)

@@ -7,10 +7,11 @@ second.
 from __future__ import annotations
 
 import types
+from pathlib import Path
 
 from .validation import check_choice
 
-__all__ = ["check_parameters"]
+__all__ = ["check_parameters", "check_path", "results_path"]
 
 _IPYTHON = {"In", "Out", "exit", "quit", "get_ipython", "open"}
 
@@ -51,3 +52,56 @@ def check_parameters(namespace, allowed):
         check_choice(name, allowed, "parameter")
         if isinstance(value, str) and value.strip().lower() in words:
             namespace[name] = words[value.strip().lower()]
+
+
+def check_path(path, name):
+    """Return an existing path, or None for None.
+
+    Parameters
+    ----------
+    path : path-like or None
+        A file or folder, relative to where the notebook was started.
+    name : str
+        The parameter's name, for the message.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The path.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at `path`.
+    """
+    if path is None:
+        return None
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"{name} must be an existing file or folder; {path} is not there.")
+    return path
+
+
+def results_path(results_dir=None):
+    """Return where runs are kept: `results_dir`, or by default ``runs`` in the project's folder.
+
+    A notebook is started from the project's folder by papermill and from ``book`` by jupyter-book
+    and by tests; all of them should find each other's finished work.
+
+    Parameters
+    ----------
+    results_dir : path-like, optional
+        A folder, relative to where the notebook was started.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder, which need not exist yet.
+    """
+    if results_dir is not None:
+        return Path(results_dir).expanduser()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "book" / "synthetic.py").exists():
+            return folder / "runs"
+    return here / "runs"

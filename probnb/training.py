@@ -7,7 +7,9 @@ training goes on to the same numbers.
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from dataclasses import dataclass
 
 import torch
@@ -91,8 +93,8 @@ class Fit:
         (n, 2) after the best epoch and after the last.
     history : list of dict
         One record an epoch: ``epoch`` (0 is before training), ``train_ce``, ``val_ce``,
-        ``learning_rate``, ``calibration`` (1 if the targets were not the outcomes) and the test
-        metrics of `probnb.metrics.evaluate`.
+        ``learning_rate``, ``calibration`` (1 if the targets were not the outcomes), ``seconds``
+        and the test metrics of `probnb.metrics.evaluate`.
     best_epoch : int
         The epoch whose weights were kept.
     """
@@ -161,7 +163,11 @@ def fit(
     scale = input_scale(train.inputs)
     model = model.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(
-        model.parameters(), recipe.learning_rate, recipe.momentum, weight_decay=recipe.weight_decay
+        model.parameters(),
+        recipe.learning_rate,
+        recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        fused=True,
     )
     wrapped, optimizer = fabric.setup(model, optimizer)
     scheduler = _make_scheduler(optimizer, recipe)
@@ -170,26 +176,24 @@ def fit(
     if checkpoint is not None and os.path.exists(checkpoint):
         run.restore(checkpoint)
     else:
-        run.record(_assess(fabric, wrapped, scale, val, test), train_ce=float("nan"), kept=False)
+        row, _ = _assess(fabric, wrapped, scale, val, test)
+        run.history.append({"epoch": 0, "train_ce": math.nan, "calibration": 0, **row})
     bar = tqdm(total=recipe.epochs, initial=run.epoch, disable=on_epoch is not None, unit="epoch")
     with bar:
         while run.epoch < recipe.epochs and not _out_of_patience(run, recipe):
-            epoch = run.epoch + 1
+            epoch, began = run.epoch + 1, time.perf_counter()
             soft = targets(
                 epoch,
                 train,
                 lambda: predict_logits(fabric, wrapped, scale, train.inputs).softmax(1)[:, 1],
                 recipe.seed,
             )
-            train_ce = train_one_epoch(
+            row = {"calibration": int(soft is not train.outcomes)}
+            row["train_ce"] = train_one_epoch(
                 fabric, wrapped, optimizer, scale, train, soft, loss, recipe, epoch
             )
-            run.record(
-                _assess(fabric, wrapped, scale, val, test),
-                train_ce,
-                kept=True,
-                calibration=int(soft is not train.outcomes),
-            )
+            assessed, logits = _assess(fabric, wrapped, scale, val, test)
+            run.record(row | assessed | {"seconds": time.perf_counter() - began}, logits)
             if checkpoint is not None and fabric.is_global_zero:
                 run.save(checkpoint)
             bar.update()
