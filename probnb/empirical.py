@@ -50,6 +50,7 @@ def p_emp_bin(p_hat, y, bins=15):
     >>> p_emp_bin([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 1], bins=2)
     array([0.5, 0.5, 1. , 1. ])
     """
+    y, p_hat = check_pair(y, p_hat, names=("y", "p_hat"))
     table = reliability_bins(y, p_hat, bins)
     return table.mean_outcome[table.assign(p_hat)]
 

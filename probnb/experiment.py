@@ -278,7 +278,8 @@ def _progress(total, show):
 
         def watch():
             while not stop.wait(0.5):
-                bar.update(os.path.getsize(path) - bar.n)
+                if (finished := os.path.getsize(path)) > bar.n:
+                    bar.update(finished - bar.n)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()

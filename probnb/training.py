@@ -70,7 +70,8 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("epochs", "batch_size", "plateau_patience"):
+        check_integer(self.batch_size, "batch_size", minimum=2)  # batch normalisation needs two
+        for name in ("epochs", "plateau_patience"):
             check_integer(getattr(self, name), name)
         if self.patience is not None:
             check_integer(self.patience, "patience")
@@ -224,16 +225,13 @@ def train_one_epoch(fabric, model, optimizer, scale, data, soft, loss, recipe, e
         if recipe.flip and x.ndim == 4:
             x = torch.where(flips[rows, None, None, None], x.flip(-1), x)
         x = normalise(x, scale)
-        if recipe.adversarial:
-            x.requires_grad_()
+        x.requires_grad_(recipe.adversarial > 0)
         logits = model(x).float()
-        value = loss(logits, soft[rows])
-        if recipe.adversarial:
-            (gradient,) = torch.autograd.grad(value, x, retain_graph=True)
-            shifted = (x + recipe.adversarial * gradient.sign()).detach()
-            value = value + loss(model(shifted).float(), soft[rows])
         optimizer.zero_grad(set_to_none=True)
-        fabric.backward(value)
+        fabric.backward(loss(logits, soft[rows]))
+        if recipe.adversarial:  # the gradients of the two losses add up
+            shifted = (x + recipe.adversarial * x.grad.sign()).detach()
+            fabric.backward(loss(model(shifted).float(), soft[rows]))
         optimizer.step()
         with torch.no_grad():
             total += len(rows) * CrossEntropy()(logits, data.outcomes[rows])
