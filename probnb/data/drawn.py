@@ -61,8 +61,8 @@ def drawn_faces(n, size=32, seed=0):
     Notes
     -----
     The inputs of Section 7.1 of Liu et al. (2022) are photographs; these drawings take their
-    place where there are none. Apparent age scatters around the true age by about 1.5 years
-    in infants and 10 at fifty, so that, as in photographs, the age can be estimated but not read.
+    place where there are none. Apparent age scatters around the true age by about two years
+    in infants and eleven at fifty: as in photographs, an age can be estimated but not read.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def _traits(ages, uniform, normal):
     def looks(own=1.0):
         """An apparent age for one cue: true age, the person's bias, the cue's own scatter."""
         scatter = 1.5 + 0.15 * ages
-        return np.maximum(ages + scatter * (0.75 * bias + own * z()), 0.0)
+        return np.maximum(ages + scatter * (1.2 * bias + 0.9 * own * z()), 0.0)
 
     def late(start, width):
         """A trait that comes with age: 0 before, 1 long after `start`."""
@@ -122,24 +122,24 @@ def _traits(ages, uniform, normal):
 def _shape(grown, late, male, z):
     """Head and features, in units of half the image: infants are round, with large low eyes."""
     shape, eyes, nose, place = (grown[k] for k in ("shape", "eyes", "nose", "place"))
-    lid = late(60, 12)
+    lid = late(52, 14)
     return {
-        "width": 0.66 - 0.07 * shape + 0.02 * z(),
-        "height": 0.72 + 0.08 * shape + 0.02 * z(),
-        "taper": 0.12 + 0.22 * shape - 0.12 * late(65, 10) - 0.05 * male + 0.04 * z(),
+        "width": 0.68 - 0.12 * shape + 0.05 * late(45, 14) + 0.015 * z(),
+        "height": 0.68 + 0.13 * shape + 0.015 * z(),
+        "taper": 0.08 + 0.28 * shape - 0.22 * late(55, 14) - 0.04 * male + 0.03 * z(),
         "eye_x": 0.27 - 0.015 * shape + 0.01 * z(),
-        "eye_y": 0.12 - 0.17 * place + 0.02 * z(),
-        "eye_w": 0.135 - 0.02 * eyes - 0.012 * lid + 0.006 * z(),
-        "eye_h": np.maximum(0.098 - 0.034 * eyes - 0.02 * lid + 0.008 * z(), 0.02),
-        "iris": 0.066 - 0.012 * eyes + 0.002 * z(),
-        "brow_y": 0.14 + 0.015 * z(),
+        "eye_y": 0.14 - 0.21 * place + 0.015 * z(),
+        "eye_w": 0.150 - 0.025 * eyes - 0.022 * lid + 0.006 * z(),
+        "eye_h": np.maximum(0.112 - 0.040 * eyes - 0.038 * lid + 0.006 * z(), 0.022),
+        "iris": 0.072 - 0.014 * eyes - 0.008 * lid + 0.002 * z(),
+        "brow_y": 0.16 - 0.03 * lid + 0.012 * z(),
         "brow_thick": np.maximum(0.008 + 0.022 * eyes + 0.008 * male + 0.006 * z(), 0.004),
         "brow_arch": 0.03 + 0.015 * z(),
-        "nose": 0.22 + 0.10 * nose + 0.03 * late(60, 15) + 0.015 * z(),
-        "nose_w": 0.055 + 0.03 * nose + 0.01 * late(65, 15) + 0.006 * z(),
+        "nose": 0.22 + 0.12 * nose + 0.05 * late(55, 15) + 0.015 * z(),
+        "nose_w": 0.055 + 0.03 * nose + 0.02 * late(55, 15) + 0.006 * z(),
         "mouth": 0.17 + 0.02 * z(),
         "mouth_w": 0.17 + 0.05 * shape + 0.015 * z(),
-        "lip": np.maximum(0.052 - 0.022 * late(50, 14) - 0.008 * male + 0.006 * z(), 0.012),
+        "lip": np.maximum(0.056 - 0.036 * late(46, 13) - 0.008 * male + 0.006 * z(), 0.012),
     }
 
 
@@ -148,14 +148,14 @@ def _nuisance(u, z):
     corner = np.stack([u(), u(), u()], axis=1)
     other = np.clip(corner + 0.18 * np.stack([z(), z(), z()], axis=1), 0, 1)
     return {
-        "shift_x": 0.05 * z(),
-        "shift_y": 0.05 + 0.05 * z(),
-        "angle": 0.10 * z(),
-        "scale": np.clip(1 + 0.07 * z(), 0.8, 1.25),
-        "yaw": np.clip(0.09 * z(), -0.22, 0.22),
+        "shift_x": 0.03 * z(),
+        "shift_y": 0.05 + 0.03 * z(),
+        "angle": 0.07 * z(),
+        "scale": np.clip(1 + 0.05 * z(), 0.8, 1.25),
+        "yaw": np.clip(0.07 * z(), -0.18, 0.18),
         "light_x": 0.35 * z(),
         "light_y": -0.15 + 0.2 * z(),
-        "ambient": 0.55 + 0.2 * u(),
+        "ambient": 0.6 + 0.2 * u(),
         "back_a": _muted(corner),
         "back_b": _muted(other),
         "back_angle": 2 * np.pi * u(),
@@ -171,7 +171,7 @@ def _nuisance(u, z):
         "contrast": np.clip(1 + 0.12 * z(), 0.7, 1.3),
         "cast": 0.03 * np.stack([z(), z(), z()], axis=1),
         "grey_image": (u() < 0.07) * 1.0,
-        "noise": 0.012 + 0.025 * u(),
+        "noise": 0.008 + 0.02 * u(),
     }
 
 
@@ -182,7 +182,7 @@ def _muted(colour):
 
 def _hair(looks, late, male, adult, u, z):
     """Amount, line, length and colour of the hair."""
-    grey = late(52, 6) * (u() > 0.2 * (1 - male))  # some dye it
+    grey = late(48, 7) * (u() > 0.15 * (1 - male))  # some dye it
     dark, red = u(), u() ** 2
     colour = np.stack([0.62 - 0.5 * dark, 0.47 - 0.4 * dark - 0.1 * red, 0.28 - 0.22 * dark], 1)
     silver = np.stack([0.80 + 0.08 * u()] * 3, axis=1) * [1.0, 0.99, 0.97]
@@ -194,7 +194,7 @@ def _hair(looks, late, male, adult, u, z):
         "hair_alpha": np.clip(0.25 + 0.75 * young, 0, 1) * (1 - 0.25 * late(75, 8)),
         "hair_thick": (0.04 + (0.12 + 0.05 * (1 - male)) * young) * (1 - 0.4 * late(68, 10))
         + 0.03 * z(),
-        "hairline": 0.50 - 0.04 * young + 0.03 * z() + 0.28 * bald,
+        "hairline": 0.52 - 0.02 * young + 0.03 * z() + 0.05 * late(40, 10) + 0.24 * bald,
         "bald": bald,
         "fringe": np.where(u() < 0.35 * (1 - bald), 0.16 * u(), 0.0) * young,
         "temples": 0.06 * z() - 0.35 * bald - 0.06 * male * adult,
@@ -211,25 +211,25 @@ def _skin(looks, late, u, z):
     tone = u() ** 1.3
     stops = np.array([[0.95, 0.78, 0.68], [0.80, 0.59, 0.46], [0.40, 0.26, 0.20]])
     skin = np.stack([np.interp(tone, [0, 0.5, 1], channel) for channel in stops.T], axis=1)
-    sallow = np.clip((looks() - 25) / 60, 0, 1)[:, None] * [-0.03, -0.025, -0.045]
+    sallow = np.clip((looks() - 25) / 60, 0, 1)[:, None] * [-0.10, -0.085, -0.095]
 
     def creased(start):
-        return np.clip((looks() - start) / 55, 0, 1)
+        return np.clip((looks() - start) / 50, 0, 1)
 
     return {
         "skin": skin + sallow + 0.02 * z()[:, None],
         "lips": skin * [0.88, 0.62, 0.62] + 0.02 * z()[:, None],
-        "blush": np.clip(0.10 - 0.08 * late(18, 8) + 0.03 * z(), 0, 0.2),
+        "blush": np.clip(0.15 - 0.12 * late(16, 7) + 0.02 * z(), 0, 0.2),
         "iris_colour": np.where(
             (u() < 0.3 * (1 - tone))[:, None], [0.35, 0.48, 0.60], [0.22, 0.13, 0.08]
         ),
-        "forehead": 0.45 * creased(32),
-        "crow": 0.45 * creased(34),
-        "bags": 0.08 + 0.40 * creased(30),
-        "folds": 0.06 + 0.45 * creased(28),
-        "jowl": 0.40 * creased(45),
-        "socket": 0.05 + 0.14 * creased(40),
+        "forehead": 0.8 * creased(30),
+        "crow": 0.7 * creased(30),
+        "bags": 0.05 + 0.65 * creased(25),
+        "folds": 0.04 + 0.75 * creased(22),
+        "jowl": 0.6 * creased(40),
+        "socket": 0.03 + 0.30 * creased(28),
         "spots": 0.20 * creased(55),
-        "texture": 0.005 + 0.035 * creased(30),
+        "texture": 0.004 + 0.035 * creased(30),
         "phase": 2 * np.pi * u(),
     }

@@ -6,6 +6,7 @@ The images are read from a folder or straight from the archive as distributed, w
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -14,6 +15,7 @@ import os
 import re
 import tarfile
 import uuid
+import zlib
 from itertools import islice
 from pathlib import Path
 
@@ -138,12 +140,19 @@ def _files(path):
                 yield file.relative_to(path).as_posix(), file.read_bytes
         return
     try:
-        with tarfile.open(path, "r|*") as archive:
+        with _uncompressed(path) as file, tarfile.open(fileobj=file, mode="r|") as archive:
             for member in archive:
                 if member.isfile():
                     yield member.name, archive.extractfile(member).read
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise ValueError(f"data_dir {str(path)!r} cannot be read as an archive: {error}") from None
+
+
+def _uncompressed(path):
+    """Open an archive, compressed or not; unlike tarfile's own, gzip notices a missing end."""
+    with path.open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if compressed else path.open("rb")
 
 
 def _checksum(path):

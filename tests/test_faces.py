@@ -1,0 +1,307 @@
+import io
+import logging
+import tarfile
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from sklearn.linear_model import Ridge
+
+from probnb import scenarios
+from probnb.data import faces, utkface
+from probnb.data.drawn import drawn_faces
+from probnb.data.faces import load_faces
+from probnb.data.utkface import age_from_name, read_utkface
+
+
+def jpeg(colour, side=40):
+    file = io.BytesIO()
+    Image.new("RGB", (side, side), colour).save(file, "JPEG", quality=95)
+    return file.getvalue()
+
+
+FILES = {f"{10 * k}_0_1_2017010{k}.jpg.chip.jpg": jpeg((20 * k, 100, 50)) for k in range(1, 8)}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = tmp_path / "UTKFace"
+    root.mkdir()
+    for name, content in reversed(FILES.items()):  # order on disk must not matter
+        (root / name).write_bytes(content)
+    return root
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "UTKFace.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in reversed(FILES.items()):
+            member = tarfile.TarInfo(f"UTKFace/{name}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+# Drawn faces
+
+
+def test_same_seed_same_faces_bit_for_bit():
+    images, ages = drawn_faces(150, seed=4)
+    again, ages_again = drawn_faces(150, seed=4)
+    assert torch.equal(images, again) and (ages == ages_again).all()
+    other, _ = drawn_faces(150, seed=5)
+    assert not torch.equal(images, other)
+
+
+def test_more_faces_begin_with_the_same_ones():
+    few, few_ages = drawn_faces(70, size=16)
+    many, many_ages = drawn_faces(200, size=16)
+    assert torch.equal(few, many[:70]) and (few_ages == many_ages[:70]).all()
+
+
+@pytest.mark.parametrize("size", [8, 33, 64])
+def test_any_size_shows_the_same_faces(size):
+    images, ages = drawn_faces(20, size=size)
+    assert images.shape == (20, 3, size, size) and images.dtype == torch.uint8
+    reference, reference_ages = drawn_faces(20, size=32)
+    assert (ages == reference_ages).all()
+
+    def small(batch):
+        return torch.nn.functional.adaptive_avg_pool2d(batch.float(), 8).flatten(1)
+
+    distance = torch.cdist(small(images), small(reference))
+    assert (distance.argmin(dim=1) == torch.arange(20)).all()
+
+
+def test_every_face_differs_and_uses_the_range():
+    images, _ = drawn_faces(400)
+    assert len(torch.unique(images.flatten(1), dim=0)) == 400
+    assert images.min() < 10 and images.max() > 245
+    assert 60 < images.float().mean() < 190
+
+
+def test_ages_are_distributed_like_utkfaces():
+    _, ages = drawn_faces(20_000, size=8)
+    assert ages.dtype == np.int64 and ages.min() >= 0 and 100 < ages.max() <= 116
+    found = np.percentile(ages, [5, 10, 25, 50, 75, 90, 95])
+    np.testing.assert_allclose(found, [2, 6, 23, 29, 45, 61, 72], atol=2)
+    assert np.bincount(ages).argmax() == 26
+    assert (ages == 1).sum() > 2 * (ages == 12).sum()
+
+
+def test_age_shows_but_not_all_of_it():
+    images, ages = drawn_faces(1600, seed=1)
+    pooled = torch.nn.functional.avg_pool2d(images.float(), 2).flatten(1).numpy() / 255
+    model = Ridge(alpha=30).fit(pooled[:1200], ages[:1200])
+    r2 = model.score(pooled[1200:], ages[1200:])
+    assert 0.35 < r2 < 0.85
+
+
+# Loading
+
+
+def test_splits_have_the_papers_proportions_and_share_nothing():
+    data = load_faces("linear", n=1000, seed=2)
+    sizes = [len(part) for part in (data.train, data.val, data.test)]
+    assert sizes == [702, 200, 98]
+    rows = torch.cat([part.inputs.flatten(1) for part in (data.train, data.val, data.test)])
+    assert len(torch.unique(rows, dim=0)) == 1000
+    assert faces.split_points(sum(faces.PAPER_SIZES)) == [16_641, 16_641 + 4_738]
+
+
+@pytest.mark.parametrize("n", range(6, 40))
+def test_no_split_is_empty(n):
+    train, val = faces.split_points(n)
+    assert 0 < train < val < n
+
+
+@pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
+def test_probabilities_follow_from_the_ages(scenario):
+    data = load_faces(scenario, n=60, size=8)
+    for part in (data.train, data.val, data.test):
+        expected = scenarios.probability(part.groups.numpy(), scenario)
+        np.testing.assert_allclose(part.probabilities, expected, rtol=1e-6)
+        assert part.probabilities.dtype == part.outcomes.dtype == torch.float32
+        assert set(part.outcomes.tolist()) <= {0.0, 1.0}
+
+
+def test_outcomes_have_the_probability_of_their_faces():
+    data = load_faces("linear", n=6000, size=8, seed=3)
+    p, y = data.train.probabilities.double(), data.train.outcomes.double()
+    z = (y - p).sum() / (p * (1 - p)).sum().sqrt()
+    assert abs(z) < 4
+    assert p[y == 1].mean() > p[y == 0].mean() + 0.05
+
+
+def test_seed_and_scenario_decide_everything():
+    one, two = load_faces("skewed", n=80, seed=1), load_faces("skewed", n=80, seed=1)
+    assert one.source == two.source
+    for part in ("train", "val", "test"):
+        for field in ("inputs", "outcomes", "probabilities", "groups"):
+            assert torch.equal(*(getattr(getattr(d, part), field) for d in (one, two)))
+    variants = [
+        load_faces(*args, **kw).source
+        for args, kw in [
+            (["skewed"], {"n": 80, "seed": 2}),
+            (["linear"], {"n": 80, "seed": 1}),
+            (["skewed"], {"n": 81, "seed": 1}),
+            (["skewed"], {"n": 80, "seed": 1, "size": 16}),
+        ]
+    ]
+    assert len({one.source, *variants}) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scenario": "liner"}, "scenario must be one of linear.*Did you mean 'linear'"),
+        ({"size": 0}, "size must be an integer of at least 8; got 0"),
+        ({"size": 32.0}, "size must be an integer"),
+        ({"n": 5}, "n must be an integer of at least 6; got 5"),
+        ({"seed": -1}, "seed must be an integer of at least 0"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load_faces(**{"scenario": "linear", **arguments})
+
+
+# UTKFace
+
+
+@pytest.mark.parametrize(
+    ("name", "age", "well_formed"),
+    [
+        ("26_0_1_20170117195838909.jpg.chip.jpg", 26, True),
+        ("1_1_4_2017011719583890.jpg", 1, True),
+        ("39_1_20170116174525125.jpg.chip.jpg", 39, False),  # a field is missing
+        ("55_0_0_20170116232725357jpg.chip.jpg", 55, False),  # a dot is missing
+        ("24_0_1_20170116220224657\n.jpg.chip.jpg", 24, False),  # a line break
+        ("116_0_0_2017.jpg.chip.jpg", 116, True),
+        ("151_0_0_2017.jpg.chip.jpg", None, False),
+        ("face.jpg", None, False),
+        ("._26_0_1_20170117195838909.jpg.chip.jpg", None, False),
+        ("", None, False),
+    ],
+)
+def test_age_from_name(name, age, well_formed):
+    assert age_from_name(name) == (age, well_formed)
+
+
+def test_folder_and_archive_give_the_same_images(folder, archive):
+    images, ages, checksum, report = read_utkface(folder, 16)
+    assert images.shape == (7, 3, 16, 16) and ages.tolist() == [10, 20, 30, 40, 50, 60, 70]
+    for k, image in enumerate(images, 1):  # flat colours survive JPEG and resizing
+        colour = image.float().mean(dim=(1, 2))
+        np.testing.assert_allclose(colour, [20 * k, 100, 50], atol=3)
+    again, ages_again, other_checksum, _ = read_utkface(archive, 16)
+    assert torch.equal(images, again) and (ages == ages_again).all() and checksum != other_checksum
+    assert report == {
+        "images": 7, "malformed": [], "unreadable_age": [], "other_files": 0, "corrupt": []
+    }  # fmt: skip
+
+
+def test_problem_files_are_named_counted_and_skipped(folder, caplog):
+    (folder / "5_0_1.jpg").write_bytes(jpeg("white"))
+    (folder / "portrait.jpg").write_bytes(jpeg("white"))
+    (folder / "readme.txt").write_text("not an image")
+    (folder / "8_0_1_2017.jpg").write_bytes(FILES["10_0_1_20170101.jpg.chip.jpg"][:200])
+    (folder / "9_0_1_2017.jpg").write_bytes(b"not a JPEG")
+    (folder / "11_0_1_2017.jpg").write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        data = load_faces("linear", folder, size=16)
+    assert data.report == {
+        "images": 8, "used": 8, "malformed": ["5_0_1.jpg"], "unreadable_age": ["portrait.jpg"],
+        "other_files": 1, "corrupt": ["11_0_1_2017.jpg", "8_0_1_2017.jpg", "9_0_1_2017.jpg"],
+    }  # fmt: skip
+    assert "skipped 3 files (corrupt)" in caplog.text and "8_0_1_2017.jpg" in caplog.text
+    ages = torch.cat([part.groups for part in (data.train, data.val, data.test)])
+    assert sorted(ages.tolist()) == [5, 10, 20, 30, 40, 50, 60, 70]
+
+
+def test_second_read_does_not_decode(archive, cache, monkeypatch):
+    first = read_utkface(archive, 16)
+    monkeypatch.setattr(utkface, "_decode", lambda *_: pytest.fail("decoded again"))
+    second = read_utkface(archive, 16)
+    assert torch.equal(first[0], second[0]) and (first[1] == second[1]).all()
+    assert first[2:] == second[2:]
+    with pytest.raises(pytest.fail.Exception):
+        read_utkface(archive, 24)  # another size is another cache
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_changed_content_is_decoded_again(folder):
+    _, _, before, _ = read_utkface(folder, 16)
+    (folder / "10_0_1_20170101.jpg.chip.jpg").write_bytes(jpeg("blue"))
+    images, _, after, _ = read_utkface(folder, 16)
+    assert before != after and images[0, 2].float().mean() > 200
+
+
+def test_interrupted_write_leaves_no_cache(archive, cache, monkeypatch):
+    def dies(tensors, path, metadata):
+        path.write_bytes(b"half a file")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(utkface, "save_file", dies)
+        with pytest.raises(KeyboardInterrupt):
+            read_utkface(archive, 16)
+    assert list(cache.iterdir()) == []
+    assert len(read_utkface(archive, 16)[0]) == 7
+
+
+def test_leftovers_of_a_killed_run_are_not_taken_for_the_cache(archive, cache, caplog):
+    expected = read_utkface(archive, 16)[0]
+    (file,) = cache.iterdir()
+    (cache / f".{file.name}.0123.tmp").write_bytes(b"half")  # killed before the rename
+    assert torch.equal(read_utkface(archive, 16)[0], expected)
+    file.write_bytes(file.read_bytes()[:1000])  # a disk that lost the end of the file
+    assert torch.equal(read_utkface(archive, 16)[0], expected)
+    assert "decoding again" in caplog.text
+    assert torch.equal(read_utkface(archive, 16)[0], expected)
+
+
+def test_sample_of_the_photographs(folder):
+    data = load_faces("linear", folder, size=16, n=6)
+    assert sum(map(len, (data.train, data.val, data.test))) == 6
+    with pytest.raises(ValueError, match="n must be from 6 to the 7 images of data_dir; got 8"):
+        load_faces("linear", folder, size=16, n=8)
+
+
+def test_paths_without_images_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"data_dir must be a folder.*nowhere"):
+        load_faces("linear", tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="has 0 JPEGs"):
+        load_faces("linear", tmp_path / "empty")
+    (tmp_path / "notes.txt").write_text("not an archive")
+    with pytest.raises(ValueError, match="cannot be read as an archive"):
+        load_faces("linear", tmp_path / "notes.txt")
+
+
+def test_truncated_archive_is_refused(archive):
+    archive.write_bytes(archive.read_bytes()[:-200])
+    with pytest.raises(ValueError, match="cannot be read as an archive"):
+        load_faces("linear", archive, size=16)
+
+
+def test_utkface_as_distributed(data_dir):
+    path = data_dir / "UTKFace.tar.gz"
+    if not path.exists():
+        pytest.skip("UTKFace.tar.gz is not in PROBNB_DATA")
+    data = load_faces("discrete", path, size=16)
+    report = data.report
+    assert report["images"] == 23_707 and len(report["malformed"]) == 5
+    assert not report["corrupt"] and not report["unreadable_age"] and not report["other_files"]
+    assert [len(part) for part in (data.train, data.val, data.test)] == [16_640, 4_738, 2_329]
+    ages = torch.cat([part.groups for part in (data.train, data.val, data.test)])
+    assert ages.min() == 1 and ages.max() == 116 and ages.median() == 29
+    assert (ages > 100).sum() == 21
