@@ -60,30 +60,31 @@ mmce_betas = None
 adversarial = None
 
 # %% tags=["hide-input"]
-from probnb.methods import check_methods
 from probnb.notebook import check_parameters, check_path, results_path
-from probnb.profiles import PROFILES, make_profile
+
+check_parameters(
+    globals(),
+    """scenario data_dir profile seed methods device results_dir replicates images size width
+    epochs patience batch_size learning_rate finetune_epochs finetune_learning_rates every bins
+    neighbours sigmas gammas entropy_betas mmce_betas adversarial""",
+)
+from probnb.methods import check_methods
+from probnb.profiles import PROFILE_FIELDS, PROFILES, make_profile
 from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choice, check_integer
 
-RECIPE = """images size width epochs patience batch_size learning_rate finetune_epochs
-finetune_learning_rates every bins neighbours sigmas gammas entropy_betas mmce_betas
-adversarial""".split()
-PARAMETERS = "scenario data_dir profile seed methods device results_dir replicates".split()
-check_parameters(globals(), [*PARAMETERS, *RECIPE, "RECIPE", "PARAMETERS", "PROFILES", "SCENARIOS"])
 check_choice(scenario, SCENARIOS, "scenario")
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
 methods = check_methods(methods)
-settings = make_profile(profile, **{name: globals()[name] for name in RECIPE})
+settings = make_profile(profile, **{k: v for k, v in globals().items() if k in PROFILE_FIELDS})
 data_dir = check_path(data_dir, "data_dir")
 results = results_path(results_dir)
 
 # %% tags=["hide-input"]
 import numpy as np
-import pandas as pd
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 
 from probnb import experiment, rows, summary
 from probnb.bootstrap import bootstrap
@@ -180,7 +181,8 @@ overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete");
 # %% tags=["hide-input"]
 chosen = outcome.chosen[outcome.chosen["chosen"]].drop_duplicates("method").set_index("method")
 branches = [m for m in ("ce_finetuned", "cape_bin", "cape_kernel") if m in methods]
-learning_curves(outcome.epochs, chosen.loc["ce", "best_epoch"], chosen.loc[branches, "fit"]);
+start = chosen.loc["ce", "best_epoch"]
+learning_curves(outcome.epochs, start, chosen.loc[branches, "fit"].to_dict());
 
 # %% [markdown]
 # ## The table

@@ -28,8 +28,8 @@ def check_parameters(namespace, allowed):
     namespace : dict
         The notebook's ``globals()``. Text that stands for a value (``"true"``, ``"None"``, ...)
         is replaced in place by that value.
-    allowed : iterable of str
-        The notebook's parameters.
+    allowed : str or iterable of str
+        The notebook's parameters; a string holds several, separated by white space.
 
     Raises
     ------
@@ -38,11 +38,12 @@ def check_parameters(namespace, allowed):
 
     Examples
     --------
-    >>> check_parameters({"scenrio": "linear"}, ["scenario", "seed"])
+    >>> check_parameters({"scenrio": "linear"}, "scenario seed")
     Traceback (most recent call last):
     ...
     ValueError: parameter must be one of scenario, seed; got 'scenrio'. Did you mean 'scenario'?
     """
+    allowed = allowed.split() if isinstance(allowed, str) else list(allowed)
     words = {"true": True, "false": False, "none": None, "null": None, "": None}
     for name, value in list(namespace.items()):
         if name.startswith("_") or name in _IPYTHON or isinstance(value, types.ModuleType):

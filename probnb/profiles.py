@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 from .validation import check_choice, check_integer, check_number
 
-__all__ = ["PROFILES", "Profile", "make_profile"]
+__all__ = ["PROFILES", "PROFILE_FIELDS", "Profile", "make_profile"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,9 @@ def _check_grid(values, name, exclusive=False):
     return values
 
 
+PROFILE_FIELDS = tuple(field.name for field in fields(Profile))
+"""What a parameter of the same name can override."""
+
 PROFILES = {
     "smoke": Profile(
         images=300,
@@ -205,7 +208,7 @@ def make_profile(name="quick", **overrides):
     profile = PROFILES[check_choice(name, PROFILES, "profile")]
     given = {field: value for field, value in overrides.items() if value is not None}
     for field, value in given.items():
-        check_choice(field, [f.name for f in fields(Profile)], "profile override")
+        check_choice(field, PROFILE_FIELDS, "profile override")
         if isinstance(getattr(profile, field), tuple):
             given[field] = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     return replace(profile, **given)
