@@ -45,8 +45,8 @@ def ece_debiased(y_true, y_prob, bins=BINS, weighting="bins"):
     Returns
     -------
     float
-        The error; it may be negative, and is near 0 on average for a calibrated model only up to
-        the error of the estimated bias, which is largest there.
+        The error; it may be negative. Of a calibrated model's bias :math:`\sqrt2 - 1`, or 41 %,
+        is taken off; the share tends to all of it as the gaps outgrow their noise.
 
     Raises
     ------
