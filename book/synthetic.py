@@ -92,7 +92,12 @@ from probnb.data.faces import load_faces
 from probnb.plots.faces import face_grid
 from probnb.plots.reliability import reliability_grid
 from probnb.plots.style import use_style
-from probnb.plots.synthetic import learning_curves, overfitting_figure, scenario_figure
+from probnb.plots.synthetic import (
+    labelled,
+    learning_curves,
+    overfitting_figure,
+    scenario_figure,
+)
 
 use_style()
 
@@ -206,7 +211,7 @@ outcome.chosen.query("method not in ('ce_overfit', 'temperature', 'platt', 'diri
 # ## Reliability of every method
 
 # %% tags=["hide-input"]
-reliability_grid(y, predictions, p=p);
+reliability_grid(y, labelled(predictions), p=p);
 
 # %% [markdown]
 # ## What these numbers say

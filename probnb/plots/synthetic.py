@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from ..methods import METHODS
 from ..scenarios import probability
-from .reliability import reliability_diagram
+from .reliability import reliability_grid
 from .style import COLOURS, grid
 
-__all__ = ["learning_curves", "overfitting_figure", "prediction_histograms", "scenario_figure"]
+__all__ = [
+    "labelled",
+    "learning_curves",
+    "overfitting_figure",
+    "prediction_histograms",
+    "scenario_figure",
+]
 
 _CURVES = {
     "train_ce": "Training cross entropy (nats)",
@@ -73,20 +80,19 @@ def overfitting_figure(y, p, predictions, discrete=False):
     list of matplotlib.axes.Axes
         One panel a method.
     """
+    predictions = dict(predictions)
     if discrete:
         return prediction_histograms(p, predictions)
-    columns = min(4, len(predictions))
-    _, axes = grid(len(predictions), columns=columns, size=(2.5, 2.7), sharex=True, sharey=True)
-    for ax, (name, p_hat) in zip(axes, predictions.items()):
-        reliability_diagram(y, p_hat, ax=ax, p=p, histogram=False, legend=ax is axes[0])
-        ax.set_title(METHODS[name].label)
-        if ax is not axes[0]:
-            ax.set_ylabel("")
-    return axes
+    return reliability_grid(y, labelled(predictions), p=p, columns=4, size=(2.4, 3.0))
+
+
+def labelled(predictions):
+    """Return predictions under the labels of their methods, as figures show them."""
+    return {METHODS[name].label: p_hat for name, p_hat in dict(predictions).items()}
 
 
 def prediction_histograms(p, predictions):
-    """Draw histograms of predictions, one colour for each ground-truth probability.
+    """Draw histograms of predictions, one above the other for each ground-truth probability.
 
     Parameters
     ----------
@@ -100,23 +106,25 @@ def prediction_histograms(p, predictions):
     list of matplotlib.axes.Axes
         One panel a method.
     """
-    p = np.asarray(p)
+    p, predictions = np.asarray(p), dict(predictions)
     levels = np.unique(p.round(6))
-    colours = [COLOURS[c] for c in ("blue", "sky", "green", "orange", "vermilion", "purple")]
+    edges = np.linspace(0, 1, 26)
     columns = min(4, len(predictions))
-    _, axes = grid(len(predictions), columns=columns, size=(2.5, 2.7), sharex=True, sharey=True)
+    _, axes = grid(len(predictions), columns=columns, size=(2.5, 3.2), sharex=True, sharey=True)
     for ax, (name, p_hat) in zip(axes, predictions.items()):
-        for level, colour in zip(levels, colours):
+        for row, level in enumerate(levels):
             values = np.asarray(p_hat)[np.isclose(p, level)]
-            weights = np.full(len(values), 100 / len(values))
-            style = dict(bins=np.linspace(0, 1, 26), weights=weights, color=colour)
-            ax.hist(values, histtype="stepfilled", alpha=0.25, **style)
-            ax.hist(values, histtype="step", lw=1.3, label=f"p = {level:g}", **style)
-            ax.axvline(level, color=colour, ls=":", lw=1)
-        ax.set(title=METHODS[name].label, xlabel=r"Prediction $\hat p$")
-    axes[0].set_ylabel("Test faces of that p (%)")
-    axes[0].set_ylim(0, 60)
-    axes[0].legend(fontsize=8, loc="upper center", ncols=2, handlelength=1, columnspacing=0.8)
+            height = np.histogram(values, edges)[0] / len(values)
+            height = 0.85 * height / max(height.max(), 1e-9)
+            ax.stairs(
+                row + height, edges, baseline=row, fill=True, color=COLOURS["blue"], alpha=0.45
+            )
+            ax.stairs(row + height, edges, baseline=row, color=COLOURS["blue"])
+            ax.plot([level, level], [row, row + 0.95], color=COLOURS["vermilion"], lw=2)
+        ax.set(title=METHODS[name].label, xlabel=r"Prediction $\hat p$", xlim=(0, 1))
+        ax.set_yticks(range(len(levels)), [f"{level:g}" for level in levels])
+        ax.grid(axis="y", visible=False)
+    axes[0].set_ylabel("True probability p (red mark);\nhistograms scaled to their peaks")
     return axes
 
 
@@ -139,27 +147,25 @@ def learning_curves(epochs, start, finetuned, window=1):
     list of matplotlib.axes.Axes
         Training and validation cross entropy, MSE_p and KL_p.
     """
-    _, axes = grid(4, columns=4, size=(2.5, 2.7))
+    _, axes = grid(4, columns=2, size=(4.4, 2.6))
     ce = epochs[epochs["fit"] == "ce"]
-    lines = [("CE", ce, ce["epoch"], COLOURS["black"])]
-    colours = [COLOURS[c] for c in ("grey", "blue", "vermilion", "green")]
-    for (method, fit), colour in zip(finetuned.items(), colours):
-        rows = epochs[(epochs["fit"] == fit)]
-        lines.append((METHODS[method].label, rows, rows["epoch"] + start, colour))
+    lines = [("CE", ce, ce["epoch"], ("black", "-", 1.6))]
+    styles = [("green", "-", 3.2), ("blue", "-", 1.6), ("vermilion", "--", 1.6)]
+    for (method, fit), style in zip(finetuned.items(), styles):
+        rows = epochs[epochs["fit"] == fit]
+        lines.append((METHODS[method].label, rows, rows["epoch"] + start, style))
     for ax, (column, label) in zip(axes, _CURVES.items()):
         scale = 100 if column in ("mse_p", "kl_p") else 1
-        for name, rows, x, colour in lines:
+        for name, rows, x, (colour, dashes, width) in lines:
             values = scale * rows[column].rolling(window, min_periods=1, center=True).mean()
-            ax.plot(x, values, color=colour, label=name, lw=1.6)
+            ax.plot(x, values, dashes, color=COLOURS[colour], label=name, lw=width)
         ax.axvline(start, color=COLOURS["grey"], ls=":", lw=1)
-        ax.set(xlabel="Epoch", title=label)
-        ax.title.set_fontsize(9)
-    early = ce[ce["epoch"] >= 1]
-    for ax, column in zip(axes[1:], ("val_ce", "mse_p", "kl_p")):
-        scale = 100 if column != "val_ce" else 1
-        low = scale * epochs[epochs["fit"].isin(["ce", *finetuned.values()])][column].min()
-        high = scale * early[column].max()
-        if high > 4 * low:  # the overfitted end would flatten what matters
-            ax.set_yscale("log")
+        ax.set(xlabel="Epoch", ylabel=label)
+        trained = scale * epochs[epochs["fit"].isin(["ce", *finetuned.values()])][column]
+        if column != "train_ce" and trained.max() > 4 * trained.min():
+            ax.set_yscale("log")  # the overfitted end would flatten what matters
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.yaxis.set_major_formatter(ScalarFormatter())
+            ax.yaxis.set_minor_locator(NullLocator())
     axes[0].legend(loc="lower left")
     return axes
