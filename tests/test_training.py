@@ -246,3 +246,32 @@ def test_bad_device():
 def test_data_must_have_matching_rows():
     with pytest.raises(ValueError, match="outcomes must have the 3 rows"):
         ProbabilityData(torch.zeros(3, 1), torch.zeros(2))
+
+
+def spread(fabric, path):
+    """What each of two processes does; the first leaves its predictions."""
+    torch.set_num_threads(1)
+    recipe = Recipe(epochs=2, batch_size=32, learning_rate=0.02)
+    result = fit(
+        network(), SPLITS, recipe, targets=Calibrated("bin", every=1), fabric=fabric,
+        on_epoch=lambda row: None,
+    )  # fmt: skip
+    model = network()
+    model.load_state_dict(result.weights)
+    wrapped = fabric.setup(model.to(memory_format=torch.channels_last))
+    logits = predict_logits(fabric, wrapped, input_scale(SPLITS.train.inputs), SPLITS.test.inputs)
+    if fabric.is_global_zero:
+        torch.save({"fit": result.logits["best_test"], "again": logits}, path)
+
+
+def test_two_processes_gather_their_predictions_in_order(tmp_path):
+    from lightning_fabric import Fabric
+
+    fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn", precision="32-true")
+    fabric.launch(spread, tmp_path / "two")
+    both = torch.load(tmp_path / "two", weights_only=True)
+    assert both["fit"].shape == (80, 2)
+    torch.testing.assert_close(both["fit"], both["again"])
+    # The order of rows survives: predictions follow the brightness that sets p.
+    p_hat = both["again"].softmax(1)[:, 1]
+    assert np.corrcoef(p_hat, SPLITS.test.probabilities)[0, 1] > 0.5
