@@ -46,7 +46,7 @@ def ece_debiased(y_true, y_prob, bins=BINS, weighting="bins"):
     -------
     float
         The error; it may be negative. Of a calibrated model's bias :math:`\sqrt2 - 1`, or 41 %,
-        is taken off; the share tends to all of it as the gaps outgrow their noise.
+        is taken off; where gaps exceed their noise little bias is left.
 
     Raises
     ------

@@ -2,6 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, however busy the machine.
+settings.register_profile("probnb", deadline=None, derandomize=True, print_blob=False)
+settings.load_profile("probnb")
 
 
 @pytest.fixture(scope="session")
