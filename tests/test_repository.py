@@ -1,6 +1,7 @@
 """What the repository promises about itself: docstrings, notebooks, pins, pages."""
 
 import ast
+import functools
 import importlib
 import inspect
 import itertools
@@ -39,7 +40,13 @@ def tracked():
     return [ROOT / name for name in listing.stdout.split("\0") if name]
 
 
+@functools.cache
 def public_objects():
+    """Every public function, class and method, by name."""
+    return dict(_public_objects())
+
+
+def _public_objects():
     for name in MODULES:
         module = importlib.import_module(name)
         for item in (getattr(module, public) for public in getattr(module, "__all__", ())):
@@ -50,11 +57,11 @@ def public_objects():
                     yield f"{item.__module__}.{item.__qualname__}.{method}", value
 
 
-@pytest.mark.parametrize("name", sorted(dict(public_objects())))
+@pytest.mark.parametrize("name", sorted(public_objects()))
 def test_docstring_is_complete(name):
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]
     checks = get_validation_checks(set(settings["checks"]))
-    docstring = inspect.getdoc(dict(public_objects())[name])
+    docstring = inspect.getdoc(public_objects()[name])
     assert docstring, f"{name} has no docstring"
     if "\n" not in docstring:  # one line, where the signature says the rest
         checks -= {"PR01", "RT01"}
