@@ -51,6 +51,7 @@ learning_rate = None
 finetune_epochs = None
 finetune_learning_rates = None
 every = None
+phase = None
 bins = None
 neighbours = None
 sigmas = None
@@ -65,7 +66,7 @@ from probnb.notebook import check_parameters, check_path, results_path
 check_parameters(
     globals(),
     """scenario data_dir profile seed methods device results_dir replicates images size width
-    epochs patience batch_size learning_rate finetune_epochs finetune_learning_rates every bins
+    epochs patience batch_size learning_rate finetune_epochs finetune_learning_rates every phase bins
     neighbours sigmas gammas entropy_betas mmce_betas adversarial""",
 )
 from probnb.methods import check_methods

@@ -133,10 +133,12 @@ def _candidates(method, ce, profile):
 
 def _schedules(targets, profile):
     if targets == "bin":
-        return [Calibrated("bin", profile.every, bins=bins) for bins in profile.bins]
+        return [Calibrated("bin", profile.every, profile.phase, bins=b) for b in profile.bins]
     if targets == "kernel":
         return [
-            Calibrated("kernel", profile.every, neighbours=profile.neighbours, sigma=sigma)
+            Calibrated(
+                "kernel", profile.every, profile.phase, neighbours=profile.neighbours, sigma=sigma
+            )
             for sigma in profile.sigmas
         ]
     return [Observed()]

@@ -44,6 +44,9 @@ class Profile:
         Tried for CE fine-tuned and for CaPE.
     every : int
         CaPE's m: every m-th epoch is a calibration epoch.
+    phase : int
+        0 where CaPE's first epoch is on the outcomes, as in the paper's Algorithm 1; ``every - 1``
+        where it is a calibration epoch, as in the authors' code, which matters if there are few.
     bins : tuple of int
         Numbers of bins tried for CaPE (bin).
     neighbours : int
@@ -72,6 +75,7 @@ class Profile:
     finetune_epochs: int = 8
     finetune_learning_rates: tuple = (1e-2, 1e-3)
     every: int = 2
+    phase: int = 0
     bins: tuple = (5, 15)
     neighbours: int = 200
     sigmas: tuple = (0.05,)
@@ -93,6 +97,7 @@ class Profile:
             "neighbours",
         ):
             check_integer(getattr(self, name), name)
+        check_integer(self.phase, "phase", minimum=0)
         if self.images is not None:
             check_integer(self.images, "images")
         check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
@@ -128,6 +133,7 @@ PROFILES = {
         plateau_patience=1,
         batch_size=64,
         finetune_epochs=2,
+        phase=1,
         finetune_learning_rates=(1e-2,),
         bins=(5,),
         gammas=(1.0,),
@@ -140,12 +146,14 @@ PROFILES = {
         size=32,
         width=16,
         stem="small",
-        epochs=28,
-        patience=5,
+        epochs=26,
+        patience=6,
         plateau_patience=3,
         batch_size=64,
+        learning_rate=0.05,
         finetune_epochs=6,
         finetune_learning_rates=(3e-3, 3e-4),
+        phase=1,
         bins=(15,),
     ),
     "cpu": Profile(

@@ -5,6 +5,7 @@ import torch
 
 from probnb import experiment, store
 from probnb.calibrators import TemperatureScaling
+from probnb.data import ProbabilityData, Splits
 from probnb.data.faces import load_faces
 from probnb.methods import METHODS, check_methods
 from probnb.profiles import PROFILES, make_profile
@@ -149,6 +150,26 @@ def test_tables_survive_a_round_trip(finished, splits, tmp_path):
     assert {"fit", "epoch", "mse_p", "kl_p", "ece", "brier"} <= set(back.epochs.columns)
     with pytest.raises(FileNotFoundError, match=r"predictions\.parquet is missing"):
         read_rows(tmp_path / "nowhere")
+
+
+def test_data_of_ones_own_without_probabilities(tmp_path):
+    """What a researcher brings: images, outcomes, and nothing else."""
+
+    def part(n, seed):
+        rng = np.random.default_rng(seed)
+        y = torch.tensor(rng.integers(0, 2, n), dtype=torch.float32)
+        images = rng.integers(0, 200, (n, 1, 16, 20)) + 50 * y.numpy()[:, None, None, None]
+        return ProbabilityData(torch.tensor(images, dtype=torch.uint8), y)
+
+    own = Splits(part(60, 0), part(30, 1), part(30, 2), "grey images, three folders")
+    jobs = experiment.plan(["ce", "platt", "cape_bin"], SMALL)
+    everything = [job for row in jobs.values() for job in row]
+    fits = experiment.run_jobs(everything, own, tmp_path, "cpu", workers=1, progress=False)
+    table = collect(jobs, fits, own).predictions
+    assert list(table.columns) == ["y", "ce", "platt", "cape_bin"] and len(table) == 30
+    with pytest.raises(ValueError, match="probabilities"):
+        jobs = experiment.plan(["resampled"], SMALL)["resampled"]
+        experiment.run_jobs(jobs, own, tmp_path, "cpu", workers=1, progress=False)
 
 
 def test_an_altered_recipe_gets_a_folder_of_its_own():
