@@ -23,11 +23,19 @@ import probnb
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
-INTERNAL = {  # not on the page of the library
+INTERNAL = {  # not on the page of the library: parts of its modules, and of single chapters
+    "probnb.advice",
     "probnb.batches",
     "probnb.calibrators.scaling",
+    "probnb.cells",
     "probnb.checkpoint",
     "probnb.data.layers",
+    "probnb.example",
+    "probnb.logistic_normal",
+    "probnb.metric_examples",
+    "probnb.metric_study",
+    "probnb.stored_runs",
+    "probnb.theory_flow",
     "probnb.validation",
 }
 MODULES = sorted(m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb."))
@@ -63,7 +71,8 @@ def test_docstring_is_complete(name):
     checks = get_validation_checks(set(settings["checks"]))
     docstring = inspect.getdoc(public_objects()[name])
     assert docstring, f"{name} has no docstring"
-    if "\n" not in docstring:  # one line, where the signature says the rest
+    internal = inspect.getmodule(public_objects()[name]).__name__ in INTERNAL
+    if internal or "\n" not in docstring:  # one line, where the signature says the rest
         checks -= {"PR01", "RT01"}
     if "\nAttributes\n" in docstring:  # a class that functions return
         checks -= {"PR01"}
@@ -141,14 +150,15 @@ def test_notebook_checks_its_parameters_first(path):
     ]
     assert len(calls) == 1, "the second code cell checks them"
     named = [n.value for n in ast.walk(calls[0].args[1]) if isinstance(n, ast.Constant)]
-    assert set(named) == assigned
+    assert set(" ".join(named).split()) == assigned
     assert "import torch" not in code[1]["source"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_defines_nothing(path):
     cells = [c for c in jupytext.read(path)["cells"] if c["cell_type"] == "code"]
-    tree = ast.parse("\n".join(c["source"] for c in cells))
+    lines = "\n".join(c["source"] for c in cells).splitlines()
+    tree = ast.parse("\n".join(line for line in lines if not line.startswith("%")))
     logic = (ast.FunctionDef, ast.ClassDef, ast.While)
     assert not [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, logic)]
 
