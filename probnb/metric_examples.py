@@ -11,7 +11,14 @@ from .bootstrap import bootstrap
 from .smooth import calibration_null_band, ece_debiased, ece_smooth
 from .validation import check_integer
 
-__all__ = ["coverage", "ece_by_bins", "ece_by_rows", "example_models", "two_classes"]
+__all__ = [
+    "coverage",
+    "ece_by_bins",
+    "ece_by_rows",
+    "example_models",
+    "orderings",
+    "two_classes",
+]
 
 
 def two_classes():
@@ -196,3 +203,35 @@ def coverage(n=500, trials=100, replicates=200, level=0.95, seed=0):
         points.append(result.point.loc["truth"])
     columns = {"true": truth, "estimate": np.mean(points, 0), "cover": np.mean(hits, 0)}
     return pd.DataFrame(columns, index=names)
+
+
+def orderings(point):
+    """Order models by each metric, and count how many pairs it orders as MSE_p does.
+
+    Parameters
+    ----------
+    point : DataFrame of shape (models, metrics)
+        Metrics of each model, ``mse_p`` among them, such as a `probnb.bootstrap.Bootstrap` holds.
+
+    Returns
+    -------
+    DataFrame
+        One line a metric: the models from ``best`` to worst, and the share of ``pairs`` that the
+        metric orders as MSE_p does (a tie counts half).
+
+    Examples
+    --------
+    >>> point = pd.DataFrame({"mse_p": [0.0, 0.1], "auc": [0.9, 0.9]}, index=["a", "b"])
+    >>> orderings(point)["pairs"].to_dict()
+    {'mse_p': 1.0, 'auc': 0.5}
+    """
+    lines = {}
+    first, second = np.triu_indices(len(point), k=1)
+    truth = point["mse_p"].to_numpy()
+    for metric in point.columns:
+        values = (-1 if metric == "auc" else 1) * point[metric].round(12)
+        sign = np.sign(values.to_numpy()[first] - values.to_numpy()[second])
+        agreement = sign * np.sign(truth[first] - truth[second])
+        ranked = ", ".join(values.sort_values(kind="stable").index)
+        lines[metric] = {"best": ranked, "pairs": np.mean((1 + agreement) / 2)}
+    return pd.DataFrame(lines).T.astype({"pairs": float}).rename_axis("metric")

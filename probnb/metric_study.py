@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from .bootstrap import bootstrap
 from .methods import METHODS
 from .published import published
 from .scenarios import SCENARIOS
-from .scores import METRICS
+from .scores import METRICS, evaluate
 from .validation import check_choice, check_integer, check_number
 
 __all__ = [
@@ -51,13 +50,12 @@ def collect_models(runs):
     tables = []
     for run in runs:
         table = pd.read_parquet(run.directory / "predictions.parquet")
-        p_hat = table[[m for m in METHODS if m in table.columns and m != "ce_overfit"]]
-        point = bootstrap(table["y"], p_hat, table["p"], replicates=1, progress=False).point
-        point = point.rename_axis("name").reset_index()
+        names = [m for m in METHODS if m in table.columns and m != "ce_overfit"]
+        point = pd.DataFrame([evaluate(table["y"], table[m], table["p"]) for m in names])
         epochs = pd.read_parquet(run.directory / "epochs.parquet").query("epoch > 0")
         epochs = epochs.rename(columns={"fit": "unit"})
         tables += [
-            point.assign(scenario=run.scenario, kind="method", unit=point["name"]),
+            point.assign(scenario=run.scenario, kind="method", name=names, unit=names),
             epochs.assign(scenario=run.scenario, kind="epoch", name=epochs["method"]),
         ]
     return pd.concat(tables, ignore_index=True)[["scenario", "kind", "name", "unit", *METRICS]]

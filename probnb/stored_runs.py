@@ -10,7 +10,7 @@ from .methods import METHODS
 from .scenarios import SCENARIOS
 from .validation import check_choice
 
-__all__ = ["Run", "embedded_run", "find_runs"]
+__all__ = ["Run", "check_scenarios", "complete_runs", "embedded_run", "find_runs"]
 
 _NAME = re.compile(r"([a-z]+)-(drawn|utkface)-([a-z]+)-seed(\d+)(-\w+)?")
 _PROFILES = ("paper", "cpu", "quick", "smoke")  # from the best evidence to the least
@@ -48,21 +48,22 @@ class Run:
         return f"{self.scenario} ({faces}, profile {self.profile}, seed {self.seed})"
 
 
-def find_runs(roots, scenarios=None):
+def find_runs(results, scenarios=None):
     """Find the best stored run of each scenario.
 
     Parameters
     ----------
-    roots : iterable of path-like
-        Folders of runs, ``{scenario}-{data}-{profile}-seed{seed}`` each; need not exist.
-    scenarios : iterable of str, optional
-        Names of scenarios; by default all five.
+    results : iterable of path-like
+        Folders of results, in which ``synthetic/{scenario}-{data}-{profile}-seed{seed}`` holds a
+        run; need not exist.
+    scenarios : str or iterable of str, optional
+        Names of scenarios, or one string of names with commas between them; by default all five.
 
     Returns
     -------
     dict of str to Run
-        For each scenario that has a run, the one on photographs rather than drawn faces, with the
-        largest profile, as the profile says, with the lowest seed, in the earliest root.
+        For each scenario that has a run: on photographs rather than on drawn faces, with the
+        largest profile, not altered, with the lowest seed, from the first folder.
 
     Raises
     ------
@@ -71,11 +72,10 @@ def find_runs(roots, scenarios=None):
 
     Examples
     --------
-    >>> find_runs(["no such folder"])
+    >>> find_runs(["no such folder"], "linear, discrete")
     {}
     """
-    names = [check_choice(s, SCENARIOS, "scenarios") for s in scenarios or SCENARIOS]
-    found = [run for root in roots for run in _runs(Path(root))]
+    found = [run for folder in results for run in _runs(Path(folder) / "synthetic")]
     found.sort(
         key=lambda run: (
             run.data != "utkface",
@@ -85,7 +85,16 @@ def find_runs(roots, scenarios=None):
         )
     )
     best = {run.scenario: run for run in reversed(found)}
-    return {name: best[name] for name in names if name in best}
+    return {name: best[name] for name in check_scenarios(scenarios) if name in best}
+
+
+def check_scenarios(scenarios=None):
+    """Return names of scenarios in the paper's order; None for all, or a string of several."""
+    if scenarios is None:
+        return list(SCENARIOS)
+    names = re.split(r"[,\s]+", scenarios.strip()) if isinstance(scenarios, str) else scenarios
+    chosen = {check_choice(name, SCENARIOS, "scenarios") for name in names}
+    return [name for name in SCENARIOS if name in chosen]
 
 
 def _runs(root):
@@ -96,15 +105,39 @@ def _runs(root):
             yield Run(scenario, data, profile, int(seed), bool(hash_), path.parent)
 
 
-def embedded_run(scenario, directory, seed=0):
+def complete_runs(results, scenarios=None, seed=0):
+    """Find the best stored run of each scenario, and make a small one where there is none.
+
+    Parameters
+    ----------
+    results : sequence of path-like
+        As in `find_runs`; what is made goes to the first folder.
+    scenarios : str or iterable of str, optional
+        As in `find_runs`.
+    seed : int, default=0
+        Seed of what is made.
+
+    Returns
+    -------
+    dict of str to Run
+        A run for every scenario.
+    """
+    found = find_runs(results, scenarios)
+    for scenario in check_scenarios(scenarios):
+        if scenario not in found:
+            found[scenario] = embedded_run(scenario, results[0], seed)
+    return {scenario: found[scenario] for scenario in check_scenarios(scenarios)}
+
+
+def embedded_run(scenario, results, seed=0):
     """Train a few small networks on drawn faces and store them as the synthetic chapter would.
 
     Parameters
     ----------
     scenario : str
         Name of the scenario.
-    directory : path-like
-        Folder of runs.
+    results : path-like
+        Folder of results.
     seed : int, default=0
         Seed of data and training.
 
@@ -118,14 +151,15 @@ def embedded_run(scenario, directory, seed=0):
     from .data.faces import load_faces
     from .profiles import PROFILES, make_profile
 
-    settings = make_profile("smoke", images=2400, width=8, epochs=10)
+    settings = make_profile("smoke", images=2400, epochs=10)
     names = [name for name, method in METHODS.items() if _quick(method)]
     splits = load_faces(scenario, None, size=settings.size, n=settings.images, seed=seed)
     plan = experiment.plan(names, settings, seed)
     jobs = [job for candidates in plan.values() for job in candidates]
-    fits = experiment.run_jobs(jobs, splits, directory=Path(directory) / "fits", device="cpu")
+    fits = experiment.run_jobs(jobs, splits, directory=Path(results) / "fits", device="cpu")
+    base = PROFILES["smoke"]
     target = rows.run_directory(
-        directory, scenario, "drawn", "smoke", settings, PROFILES["smoke"], seed
+        Path(results) / "synthetic", scenario, "drawn", "smoke", settings, base, seed
     )
     rows.write_rows(target, rows.collect(plan, fits, splits))
     return Run(scenario, "drawn", "smoke", seed, True, target)

@@ -1,0 +1,330 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Metrics: what each score sees
+#
+# A model predicts probabilities $\hat p_i$; the world answers with outcomes $y_i \in \{0, 1\}$. The
+# probabilities $p_i$ behind the outcomes stay hidden, except in data that we make ourselves. So there
+# are two kinds of score: those that measure what we want and need $p$, and those that can be had.
+# This chapter is Section 3 of {cite}`liu2022deep` with its Appendices D, E and F. It asks
+#
+# 1. what each score sees, on models whose errors we know;
+# 2. which scores of outcomes follow the distance from the truth, over many trained networks;
+# 3. what may be said about a calibration error near zero.
+#
+# All scores are in `probnb.metrics`, and `evaluate(y, p_hat, p=None)` returns them together.
+
+# %% tags=["parameters"]
+results_dir = None  # finished work; None is the folder "runs" of the project
+scenarios = None  # None for all five, or names such as "linear, discrete"
+bins = 15  # quantile bins of the reliability diagrams and the decomposition
+seed = 0
+replicates = 1000  # bootstrap replicates
+
+# %% tags=["hide-input"]
+from probnb.notebook import check_parameters, results_path
+
+check_parameters(globals(), "results_dir scenarios bins seed replicates")
+from probnb.stored_runs import check_scenarios, complete_runs
+from probnb.validation import check_integer
+
+scenarios = check_scenarios(scenarios)
+check_integer(bins, "bins")
+check_integer(seed, "seed", minimum=0)
+check_integer(replicates, "replicates", minimum=2)
+results = [results_path(results_dir), results_path().parent / "results"]
+
+# %% tags=["hide-input"]
+import pandas as pd
+from IPython.display import Markdown
+
+from probnb import metric_examples as examples
+from probnb import metric_study as study
+from probnb.metrics import bootstrap, brier, brier_decomposition, evaluate
+from probnb.plots import metrics as plots
+from probnb.plots.reliability import reliability_grid
+from probnb.plots.style import use_style
+
+use_style()
+
+# %% [markdown]
+# ## The scores
+#
+# **With the truth.** The mean squared error, and the Kullback-Leibler divergence in nats:
+#
+# $$
+# \mathrm{MSE}_p = \frac1N \sum_{i=1}^N (\hat p_i - p_i)^2, \qquad
+# \mathrm{KL}_p = \frac1N \sum_{i=1}^N p_i \log\frac{p_i}{\hat p_i}
+#   + (1 - p_i) \log\frac{1 - p_i}{1 - \hat p_i}.
+# $$
+#
+# This is $\mathrm{KL}(p \,\|\, \hat p)$, which the paper's tables hold; its Section 3 prints the
+# other direction (see {doc}`errata`). `kl_p` offers both, and is infinite where it is infinite: a
+# prediction of exactly 0 for something that can happen is infinitely far from the truth.
+#
+# **With outcomes.** The Brier score {cite}`brier1950` and the negative log-likelihood put $y_i$ in
+# the place of $p_i$:
+#
+# $$
+# \mathrm{Brier} = \frac1N \sum_i (\hat p_i - y_i)^2, \qquad
+# \mathrm{NLL} = -\frac1N \sum_i y_i \log \hat p_i + (1 - y_i) \log(1 - \hat p_i).
+# $$
+#
+# They are proper {cite}`gneiting2007`: given $p$, their expectations are
+#
+# $$
+# \mathbb E\,\mathrm{Brier} = \mathrm{MSE}_p + \frac1N\sum_i p_i (1 - p_i), \qquad
+# \mathbb E\,\mathrm{NLL} = \mathrm{KL}_p + \frac1N\sum_i H(p_i),
+# $$
+#
+# where the second terms belong to the data and are the same for every model. The entire agreement
+# between Brier and $\mathrm{MSE}_p$ below comes from this line.
+#
+# **Calibration.** Sort the rows by prediction and cut them into $B = 15$ bins with equally many rows.
+# With $q^{(b)}$ the mean prediction and $p_\mathrm{emp}^{(b)}$ the mean outcome of a bin,
+#
+# $$
+# \mathrm{ECE} = \frac1B \sum_b \left| p_\mathrm{emp}^{(b)} - q^{(b)} \right|, \qquad
+# \mathrm{MCE} = \max_b \left| p_\mathrm{emp}^{(b)} - q^{(b)} \right|,
+# $$
+#
+# and the KS error {cite}`gupta2021spline` is the largest gap between two cumulative curves, without
+# bins. **Discrimination.** AUC is the probability that a row with outcome 1 is predicted higher than
+# one with outcome 0.
+#
+# ## Calibration is not enough
+#
+# Eight rows, four with $p = 1/4$ and four with $p = 3/4$ (Figure 2 of the paper). The first model
+# gives the true probabilities, the second the same answer to everything. Both are calibrated: among
+# rows with the same prediction, the share of ones *is* the prediction.
+
+# %% tags=["hide-input"]
+small = examples.two_classes()
+plots.dot_stacks(small)
+# %% tags=["hide-input"]
+scores = {m: evaluate(small["y"], small[m], small["p"]) for m in ("truth", "one answer")}
+pd.DataFrame.from_dict(scores, orient="index")
+
+# %% [markdown]
+# By hand: the true probabilities leave $6 \cdot (1/4)^2 + 2 \cdot (3/4)^2 = 3/2$ over eight rows,
+# and the single answer $8 \cdot (1/2)^2 = 2$. The calibration errors are 0 for both; Brier, NLL and
+# AUC tell them apart.
+#
+# ## Five models of one world
+#
+# Now as many rows as the paper's test set has, probabilities spread evenly, and five models. *Coarse*
+# tells only high from low, *constant* does not even do that; both are calibrated. *Overconfident*
+# and *shifted* know the order of the rows perfectly, but exaggerate, or are too high throughout.
+
+# %% tags=["hide-input"]
+models = examples.example_models(seed=seed)
+predictions = models.drop(columns=["y", "p"])
+result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
+result.point.round(4)
+
+# %% [markdown]
+# Which order does each metric put them in, and how many of the ten pairs does it order as
+# $\mathrm{MSE}_p$ does?
+
+# %% tags=["hide-input"]
+examples.orderings(result.point).style.format({"pairs": "{:.0%}"})
+
+# %% tags=["hide-input"]
+reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
+# %% [markdown]
+# ## The parts of the Brier score
+#
+# Group the rows by prediction: group $k$ has $n_k$ rows, prediction $\hat q_k$ and mean outcome
+# $\bar q_k$. Then (Appendix E; {cite}`murphy1973,degroot1983`)
+#
+# $$
+# \mathrm{Brier} = \underbrace{\frac1N \sum_k n_k (\hat q_k - \bar q_k)^2}_{\text{calibration}}
+#   + \underbrace{\frac1N \sum_k n_k \bar q_k (1 - \bar q_k)}_{\text{refinement}} .
+# $$
+#
+# This is exact, and useless when every prediction is distinct: each row is its own group, and the
+# calibration term is the whole score. With bins of *unequal* predictions two terms more are needed
+# {cite}`stephenson2008`, the variance of the predictions within bins and twice their covariance with
+# the outcomes:
+#
+# $$
+# \mathrm{Brier} = \text{calibration} + \text{refinement}
+#   + \frac1N \sum_i (\hat p_i - q_{b(i)})^2
+#   - \frac2N \sum_i (\hat p_i - q_{b(i)})(y_i - \bar y_{b(i)}) .
+# $$
+#
+# `brier_decomposition` reports all of them, so that the parts add up to the score with any binning.
+# Four rows by hand, in two bins:
+
+# %%
+brier_decomposition([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0], bins=2)
+
+# %% [markdown]
+# The bins predict 0.3 and 0.8 on average and see 0.5 and 1, so calibration is 0.04 and refinement
+# 1/8; variance within bins 0.025, covariance 0.025: together 0.04 + 0.125 + 0.025 - 0.05 = 0.14,
+# which is the score.
+
+# %%
+brier([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0])
+
+# %% [markdown]
+# And the five models. What a model knows is refinement, and how honestly it says so, calibration.
+
+# %% tags=["hide-input"]
+plots.decomposition_bars(models, bins)
+# %% [markdown]
+# ## KS: calibration without bins
+#
+# Calibration, $\mathbb P(y = 1 \mid \hat p = q) = q$, multiplied by the density of the predictions and
+# integrated up to $\sigma$, says that two curves are one (Appendix D):
+#
+# $$
+# \phi_1(\sigma) = \frac1N \sum_i y_i \, 1(\hat p_i \le \sigma), \qquad
+# \phi_2(\sigma) = \frac1N \sum_i \hat p_i \, 1(\hat p_i \le \sigma), \qquad
+# \mathrm{KS} = \max_{0 \le \sigma \le 1} |\phi_1(\sigma) - \phi_2(\sigma)| .
+# $$
+#
+# Both are constant between distinct predictions, so the maximum is taken at those. At
+# $\sigma = 1$ the gap is the difference of the means: a model that is too high throughout shows
+# most there; one that exaggerates in both directions shows in the middle, and its errors cancel at
+# the end.
+
+# %% tags=["hide-input"]
+plots.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
+# %% [markdown]
+# ## A calibration error is never zero
+#
+# The absolute values in the ECE turn noise into error. With $N / B$ rows in a bin and outcomes of
+# variance $v$, the gap of a *perfect* model is nearly normal with variance $v B / N$, so that its
+# ECE is expected to be
+#
+# $$
+# \mathbb E\, \mathrm{ECE} \approx \sqrt{\frac{2 v B}{\pi N}} > 0 .
+# $$
+#
+# More bins, more error {cite}`roelofs2022bias`. The figure shows the mean of several estimates for a
+# model whose true error is 0: the plain ECE; the debiased ECE of {cite}`kumar2019verified`, which
+# subtracts the bias it estimates from the data, and gets rid of only $\sqrt 2 - 1$ or 41 % of it here
+# (of far more where there is error to be found); and the smooth ECE of
+# {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
+
+# %% tags=["hide-input"]
+plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), seed=seed))
+# %% [markdown]
+# What to compare a measured error with, then, is not 0 but what chance gives: draw new outcomes
+# from the predictions many times, as if they were the truth, and look at the errors
+# {cite}`brocker2007`. An ECE within the band is no evidence against the model, with whatever number of
+# bins.
+
+# %% tags=["hide-input"]
+plots.ece_and_bins(
+    examples.ece_by_bins(models[["y", "truth", "coarse", "overconfident"]], seed=seed)
+)
+# %% [markdown]
+# The bootstrap does not help. It resamples rows around the *estimate*, whose noise it adds to, so that
+# intervals for errors near 0 lie above the truth. Here is how often 95 % percentile intervals hold
+# the true value for a perfect model with 500 rows:
+
+# %% tags=["hide-input"]
+held = examples.coverage(seed=seed)
+held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
+
+# %% tags=["hide-input"]
+Markdown(
+    f"For the Brier score, {held.loc['brier', 'cover']:.0%} of the intervals hold it; for the ECE "
+    f"{held.loc['ece', 'cover']:.0%}, for KS {held.loc['ks', 'cover']:.0%}. Read an interval of ECE, MCE "
+    "or KS as the noise of the estimate, never as a range for the true error. *Differences* "
+    "between models on the same rows are another matter when the models' errors are well above the "
+    "band of chance."
+)
+
+# %% [markdown]
+# ## The metric of metrics
+#
+# Does the score that we can have follow the one that we want? Figure 3 of the paper and its
+# Appendix F answer with trained networks on data with known $p$. Each point below is a trained
+# model of the {doc}`synthetic chapter <synthetic>`: the methods of its table, in blue, and every epoch
+# that the trainings passed through, in grey. For the paper's numbers the points are the rows of
+# its own Tables 3 to 7.
+
+# %%
+runs = complete_runs(results, scenarios, seed)
+models = study.collect_models(runs.values())
+printed = study.paper_models().query("scenario in @scenarios")
+table = study.correlations(pd.concat([models, printed]), replicates, seed=seed)
+
+# %% tags=["hide-input"]
+Markdown(
+    "Taken from "
+    + "; ".join(map(str, runs.values()))
+    + f". In all, {(models['kind'] == 'method').sum()} methods' models and "
+    f"{(models['kind'] == 'epoch').sum():,} epochs."
+)
+
+# %% tags=["hide-input"]
+plots.metric_scatter(models, table, scenarios[0])
+# %% [markdown]
+# All scenarios (the paper's first appendix grid); above each panel Pearson's $r$, across epochs (grey)
+# and across methods (blue):
+
+# %% tags=["hide-input"]
+plots.scatter_matrix(models, table)
+# %% [markdown]
+# The same against $\mathrm{KL}_p$ (its second):
+
+# %% tags=["hide-input"]
+plots.scatter_matrix(models, table, target="kl_p")
+# %% [markdown]
+# How sure are these correlations? A dozen methods are few, and the epochs of one training are not
+# independent. The intervals come from resampling methods, and whole trainings.
+
+# %% tags=["hide-input"]
+plots.correlation_summary(table)
+# %% tags=["hide-input"]
+plots.correlation_summary(table, target="kl_p")
+# %% tags=["hide-input"]
+Markdown(study.conclusions(table) + "\n" + study.conclusions(table, "kl_p"))
+
+# %% [markdown]
+# Numbers behind the figures; `left_out` counts models with an infinite value.
+
+# %% tags=["hide-input", "hide-output"]
+table.round(3)
+
+# %% [markdown]
+# Even Brier cannot tell models apart that are nearly equally good. On the same rows, the difference
+# of two Brier scores is the difference in $\mathrm{MSE}_p$ plus noise of variance
+# $\frac{4}{N^2} \sum_i (\hat p_i - \hat p_i')^2 \, p_i (1 - p_i)$. Where the methods of a scenario lie
+# closer together than that, as in *Centered* and *Skewed*, no metric of outcomes can rank them, and
+# the correlation across methods drops for want of differences to follow.
+#
+# ## Conventions, and where other libraries answer differently
+#
+# - Equal predictions never straddle a bin: they go where the middle of their run falls. So the order
+#   of the rows never matters. Bins emptied by ties or by a lack of rows drop out.
+# - `nll` moves predictions into $[\epsilon, 1 - \epsilon]$ with the machine's $\epsilon$ first, as
+#   scikit-learn does: a certain and wrong prediction costs 36 nats. `clip=0` gives the infinite value.
+# - With outcomes of one class only, AUC is not a number and a warning says so; all else is defined.
+#
+# | input | other library | here, and why |
+# |---|---|---|
+# | 400 predictions of 0.1 (40 % ones), 600 of 0.2 (no ones), two quantile bins | scikit-learn, `calibration_curve(strategy="quantile")`: gap 0. The median is 0.2, and all rows up to it share the first bin | ECE 0.25: two wrong groups must not offset each other while there is a bin for each |
+# | 600 predictions of 0.1, 400 of 0.2, two bins | netcal, `ACE`: 0 when the gaps offset each other; its bins include their lower edge, so the first is empty | each group has its bin |
+# | a prediction of exactly 1 | torchmetrics, `binary_calibration_error`: a bin of its own, outside the number asked for | the last bin includes 1 |
+# | all predictions between 0 and 0.05 | torchmetrics: one bin of equal width, where errors cancel | bins by quantile |
+# | outcomes of one class | torchmetrics, `binary_auroc`: 0, the value of a model that is always wrong | not a number, with a warning |
+# | a prediction of 1.5 | torchmetrics takes all predictions for logits | an error that names the value |
+#
+# Each line is a test in `tests/test_metrics.py`, where netcal's bins (1.4.0) are made by hand.
