@@ -1,0 +1,201 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Your own predictions
+#
+# This chapter is a report on a file of predictions. Run it on yours from the project's folder:
+#
+# ```
+# papermill book/evaluate.ipynb report.ipynb -p predictions my.csv
+# ```
+#
+# The file is CSV or Parquet, one case a row. It needs a column `y`, the outcome, 0 or 1, and one or
+# more numeric columns of predictions, which are probabilities of outcome 1 or logits (log-odds).
+# If there is a column `group`, each group's calibration is reported; if there is a column `p`, it is
+# taken for the true probability, which only simulated data have. Other names are set by
+# parameters of the same names: `-p y died -p columns "old, new"`. On the page that you are reading, three
+# models drawn by a program stand in for the file.
+
+# %% tags=["parameters"]
+predictions = None  # .csv or .parquet; None: the drawn example
+columns = None  # such as "old, new"; None: all numeric ones left
+y = "y"  # outcomes
+p = "p"  # true probabilities, if present; None if it is not that
+group = "group"  # groups, if present
+cluster = None  # what is resampled as a whole: patients, days
+scale = "auto"  # auto, probability, logit, each (columns differ)
+reference = None  # compare with this column; None: all pairs
+bins = 15  # of the diagrams and the decomposition
+replicates = 1000  # of the bootstrap; fewer for large files
+seed = 0
+
+# %% tags=["remove-cell"]
+from probnb.notebook import check_parameters
+
+check_parameters(
+    globals(),
+    ["predictions", "columns", "y", "p", "group", "cluster", "scale", "reference", "bins",
+     "replicates", "seed"],
+)  # fmt: skip
+
+from probnb.validation import check_integer
+
+check_integer(bins, "bins")
+check_integer(replicates, "replicates", minimum=2)
+check_integer(seed, "seed", minimum=0)
+
+# %% tags=["hide-input"]
+# %matplotlib inline
+from IPython.display import Markdown
+
+from probnb.advice import in_short
+from probnb.cells import (
+    calibration_cells,
+    gain_cells,
+    group_cells,
+    metric_cells,
+    pair_cells,
+    show_table,
+)
+from probnb.example import draw_example
+from probnb.gains import calibration_gains
+from probnb.plots.reliability import reliability_grid
+from probnb.plots.style import use_style
+from probnb.report import (
+    calibration_table,
+    check_rows,
+    decomposition_table,
+    group_table,
+    paired_table,
+    resample,
+)
+from probnb.tabular import check_table, read_predictions
+
+use_style()
+settings = {"columns": columns, "y": y, "p": p, "group": group, "cluster": cluster, "scale": scale}
+if predictions is None:
+    table = check_table(draw_example(), **settings)
+else:
+    table = read_predictions(predictions, **settings)
+check_rows(table, bins)
+
+boot = resample(table, replicates, seed)
+pairs = paired_table(boot, reference)
+off = calibration_table(table)
+gains = calibration_gains(table, seed=seed)
+groups = None if table.group is None else group_table(table)
+
+# %% [markdown]
+# ## In short
+
+# %% tags=["hide-input"]
+Markdown(in_short(boot, pairs, off, gains, groups))
+
+# %% [markdown]
+# ## What was read
+
+# %% tags=["hide-input"]
+Markdown(
+    "\n".join(f"- {note}" for note in table.notes)
+    + f"\n- {len(table.y):,} rows, {table.y.mean():.2%} with outcome 1.\n"
+    f"- Intervals cover 95 %; those of the next two tables come from {len(boot.samples):,} resamples"
+    + (" of whole clusters." if table.cluster is not None else " of the rows.")
+    + (
+        f" For so many rows fewer were drawn than the {replicates:,} asked for, which leaves the ends "
+        "of an interval uncertain by about a tenth of its width."
+        if len(boot.samples) < replicates
+        else ""
+    )
+)
+
+# %% [markdown]
+# ## The metrics
+#
+# Less is better but for AUC. The {doc}`metrics` chapter says what each of them sees; the Brier score and the NLL
+# are the two that reward the true probability and nothing else. ECE, MCE and KS are never
+# negative, and positive by chance alone: an interval above 0 says nothing, and since resampling adds to
+# that chance, the interval may even lie above the value (see *Calibration* below for a fair
+# comparison). ECE and MCE use 15 bins, as in the paper.
+
+# %% tags=["hide-input"]
+show_table(metric_cells(boot))
+
+# %% [markdown]
+# ## Which column is better?
+#
+# All columns predict the same cases, so that chance favours or hurts them together. The difference
+# between two columns is therefore surer than their separate intervals suggest: each is computed on
+# the same resamples. An asterisk marks an interval that leaves out 0; one in twenty does so by chance
+# where there is no difference, so mind how many you look at.
+
+# %% tags=["hide-input"]
+show_table(pair_cells(pairs))
+
+# %% [markdown]
+# ## Reliability diagrams
+#
+# Among the cases with about the same prediction, how often was the outcome 1? Points on the
+# diagonal mean: as often as predicted. Each point is a bin of equally many cases (equal predictions stay
+# together), its bar the Clopper-Pearson interval {cite}`clopper1934`; below, how often each prediction
+# occurs. The orange steps are the isotonic regression, which needs no bins
+# {cite}`dimitriadis2021corp`; where the true probabilities are known, blue points show them instead.
+
+# %% tags=["hide-input"]
+reliability_grid(table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None)
+# %% [markdown]
+# ## What the Brier score is made of
+#
+# The Brier score is *calibration* (what a better labelling of the predictions would save) plus
+# *refinement* (what it would cost still, because the predictions do not tell the cases apart), plus
+# what happens *within* the bins {cite}`murphy1973,stephenson2008`. Refinement is *uncertainty*, the
+# score of always predicting the base rate, less *resolution*.
+
+# %% tags=["hide-input"]
+show_table(decomposition_table(table, bins))
+
+# %% [markdown]
+# ## Calibration
+#
+# *Bias* is the mean prediction less the share of outcomes 1. The *slope* is that of a logistic
+# regression of the outcomes on the predictions' log-odds: below 1 the predictions are too extreme, above
+# 1 too timid. Each p is the probability that calibrated predictions would be off by as much, on
+# average and over the *bins*. Compare the ECE with what it would be *if calibrated*, not with 0.
+# All of this takes rows as independent.
+
+# %% tags=["hide-input"]
+show_table(calibration_cells(off))
+
+# %% [markdown]
+# ## Groups
+#
+# Predictions that are right on average may be too high for one group and too low for another. Here
+# *observed* is the share of outcomes 1 in the group, with its Clopper-Pearson interval; an asterisk
+# marks a mean prediction outside it.
+
+# %% tags=["hide-input"]
+Markdown("The file has no column of groups.") if groups is None else show_table(group_cells(groups))
+
+# %% [markdown]
+# ## What calibration after the fact would gain
+#
+# A calibrator is fitted to four fifths of the rows and judged on the last fifth, five times, so that
+# no row judges a map that has seen it. Gains are before less after: positive is better. Temperature
+# scaling {cite}`guo2017calibration` has one number to fit, Platt scaling {cite}`platt1999` two, beta
+# calibration {cite}`kull2017beta` three, isotonic regression {cite}`zadrozny2002` as many as the data
+# support; its probabilities of exactly 0 or 1 are what hurts its NLL. Gains of a column
+# over itself only: none of these maps lets a model tell cases apart that it confused before.
+
+# %% tags=["hide-input"]
+Markdown("Too few rows of one outcome.") if gains.empty else show_table(gain_cells(gains))
