@@ -83,7 +83,7 @@ def mse(norm, along, gamma):
     ndarray
         :math:`E(\sigma(\langle\hat\theta,z\rangle) - \sigma(\langle\theta^*,z\rangle))^2
         = \frac12 - \mu(\|\hat\theta\|) - \mu(\gamma) - 2(E\sigma(a)\sigma(b) - \frac14)`,
-        in [0, 1/2], with an absolute error near 1e-15.
+        in [0, 1], with an absolute error near 1e-15.
     """
     norm, along, gamma = (np.asarray(v, float) for v in (norm, along, gamma))
     cross = product_moment(norm**2, gamma**2, along * gamma)

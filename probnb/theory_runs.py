@@ -10,17 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.integrate import solve_ivp
 from scipy.special import ndtr
 
-from .theory import exact_mse, mse
+from .theory import mse
 from .theory_model import check_step
 from .validation import check_choice, check_integer, check_number
 
 __all__ = [
     "Path",
     "collapsed",
-    "flow_gap",
     "gradient_descent",
     "late_training",
     "record_at",
@@ -115,51 +113,6 @@ def gradient_descent(sample, eta, steps, record=None):
     return Path(eta * record, *run)
 
 
-def flow_gap(sample, eta, horizon):
-    r"""Farthest that gradient descent strays from gradient flow: Lemma A.4.
-
-    Parameters
-    ----------
-    sample : Sample
-        Data sets and starting points.
-    eta : float
-        Step size.
-    horizon : float
-        Training time t up to which to compare.
-
-    Returns
-    -------
-    parameters : ndarray of shape (r,)
-        :math:`\sup_{k \le t/\eta}\|\hat\theta^k_\eta - \hat\theta^{k\eta}\|`.
-    errors : ndarray of shape (r,)
-        The same for the exact mean squared error.
-
-    Notes
-    -----
-    The flow is solved by scipy's DOP853 to a relative tolerance of 1e-10.
-    """
-    eta, horizon = check_step(sample, eta), check_number(horizon, "horizon", eta)
-    y, shape = sample.outcomes, sample.start.shape
-    steps = int(np.floor(horizon / eta + 1e-9))
-
-    def slope(_, flat):
-        theta = torch.from_numpy(flat).to(y.device).reshape(shape)
-        return -sample.gradient(theta, y).reshape(-1).cpu().numpy()
-
-    time = eta * np.arange(steps + 1)
-    start = sample.start.reshape(-1).cpu().numpy()
-    flow = solve_ivp(
-        slope, (0, time[-1]), start, "DOP853", time, rtol=1e-10, atol=1e-12
-    ).y.T.reshape(steps + 1, *shape)
-    theta, descent = sample.start, []
-    for _ in range(steps + 1):
-        descent.append(theta.cpu().numpy())
-        theta = theta - eta * sample.gradient(theta, y)
-    descent, truth = np.stack(descent), sample.truth.cpu().numpy()
-    gap = np.linalg.norm(descent - flow, axis=-1).max(axis=0)
-    return gap, np.abs(exact_mse(descent, truth) - exact_mse(flow, truth)).max(axis=0)
-
-
 def late_training(sample, eta, steps, record=None):
     r"""Follow training to its end, where plain gradient descent takes for ever.
 
@@ -172,7 +125,8 @@ def late_training(sample, eta, steps, record=None):
     sample : Sample
         Data sets and starting points; meant for separable ones.
     eta : float
-        Step size in stretched time.
+        Step size in stretched time. Take it several times shorter than for gradient descent: late
+        in training a few rows hold all the weight, and the bound of `stable_step` is too loose.
     steps : int
         Iterations.
     record : sequence of int, optional
