@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["advise", "compare", "describe", "describe_groups", "in_short"]
 
 DOUBT = 0.01
@@ -40,7 +42,7 @@ def compare(boot, pairs, metric="brier"):
     """
     values = boot.point[metric]
     best, title = values.idxmin(), _metric(metric)
-    out = [f"**{best}** has the lowest {title}, {_number(values[best])}."]
+    out = [f"**{_escape(best)}** has the lowest {title}, {_number(values[best])}."]
     for (a, b, m), row in pairs.iterrows():
         if m != metric or best not in (a, b):
             continue
@@ -48,9 +50,9 @@ def compare(boot, pairs, metric="brier"):
         low, high = sorted((sign * row["low"], sign * row["high"]))
         gap = f"difference {_number(sign * row['difference'])} {_interval(low, high)}"
         if row["distinct"]:
-            out.append(f"It is lower than that of **{other}**: {gap}.")
+            out.append(f"It is lower than that of **{_escape(other)}**: {gap}.")
         else:
-            out.append(f"These rows do not tell it from **{other}**: {gap}.")
+            out.append(f"These rows do not tell it from **{_escape(other)}**: {gap}.")
     return out
 
 
@@ -155,13 +157,13 @@ def describe_groups(groups):
         rows = groups.xs(name, level="column")
         wrong = rows[rows["off"]]
         cases = [
-            f"{group} (predicted {_number(row['predicted'])}, observed {_number(row['observed'])} "
-            f"{_interval(row['low'], row['high'])})"
+            f"{_escape(group)} (predicted {_number(row['predicted'])}, observed "
+            f"{_number(row['observed'])} {_interval(row['low'], row['high'])})"
             for group, row in wrong.head(5).iterrows()
         ]
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
         found = f"{len(wrong)} of {len(rows)} groups off: {'; '.join(cases)}{more}"
-        out.append(f"**{name}**: {found if cases else f'none of {len(rows)} groups off'}.")
+        out.append(f"**{_escape(name)}**: {found if cases else f'none of {len(rows)} groups off'}.")
     return out
 
 
@@ -185,7 +187,7 @@ def in_short(boot, pairs, off, gains, groups=None):
         lines.append("- Against the true probabilities: " + " ".join(compare(boot, pairs, "mse_p")))
     for name in boot.point.index:
         text = " ".join([*describe(name, off, boot), f"*{advise(name, gains)}*"])
-        lines.append(f"- **{name}**. {text}")
+        lines.append(f"- **{_escape(name)}**. {text}")
     if groups is not None:
         lines.append("- By group (chance puts one in twenty off):")
         lines += [f"  - {text}" for text in describe_groups(groups)]
@@ -194,6 +196,11 @@ def in_short(boot, pairs, off, gains, groups=None):
 
 def _metric(name):
     return {"brier": "Brier score", "mse_p": "MSE_p", "kl_p": "KL_p"}.get(name, name.upper())
+
+
+def _escape(name):
+    """Keep Markdown from reading a column's name as markup."""
+    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", str(name))
 
 
 def _number(x):

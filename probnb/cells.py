@@ -167,7 +167,10 @@ def show_table(frame, digits=4):
         Shown by a notebook as a table.
     """
     cell = {"selector": "td", "props": "white-space: pre; text-align: right; line-height: 1.3"}
-    return frame.style.format(precision=digits, thousands=",").set_table_styles([cell])
+    style = frame.style.format(precision=digits, thousands=",", escape="html")
+    for axis in ("index", "columns"):
+        style = style.format_index(str, axis=axis, escape="html")
+    return style.set_table_styles([cell])
 
 
 def _narrow(frame):

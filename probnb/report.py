@@ -18,6 +18,7 @@ from .bootstrap import bootstrap
 from .calibrators import CalibrationWarning, PlattScaling, logits_from_probabilities
 from .decomposition import brier_decomposition
 from .proportion import proportion_interval
+from .tabular import LARGEST
 from .validation import check_choice, check_integer
 
 __all__ = [
@@ -248,12 +249,12 @@ def group_table(table, level=0.95):
     Returns
     -------
     DataFrame
-        One row per group and column (index levels ``group``, ``column``), larger groups first:
+        One row per group and column (index levels ``group``, ``column``), the 20 largest groups:
         ``rows``, ``predicted`` and ``observed`` means, Clopper and Pearson's interval ``low``,
         ``high`` of the latter, and ``off``, whether that leaves out the mean prediction.
     """
     group = table.group.reset_index(drop=True)
-    counts = group.value_counts()
+    counts = group.value_counts().head(LARGEST)
     ones = pd.Series(table.y).groupby(group.to_numpy()).sum().reindex(counts.index)
     low, high = proportion_interval(ones, counts, level)
     means = table.predictions.groupby(group.to_numpy()).mean().reindex(counts.index)

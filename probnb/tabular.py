@@ -14,6 +14,9 @@ from .validation import check_choice, check_outcomes, check_probabilities
 
 __all__ = ["PredictionTable", "check_table", "read_predictions"]
 
+LARGEST = 20
+"""Groups that a report shows at most."""
+
 SCALES = ("auto", "probability", "logit", "each")
 
 
@@ -172,6 +175,8 @@ def check_table(frame, columns=None, y="y", p="p", group="group", cluster=None, 
             f"column {y!r} must hold both outcomes; all {len(outcomes)} rows are {outcomes[0]:g}."
         )
     predictions, scale_notes = _probabilities(frame[columns], scale)
+    if group is not None and (groups := frame[group].nunique()) > LARGEST:
+        notes.append(f"Of {groups:,} groups, the report shows the {LARGEST} largest.")
     return PredictionTable(
         y=outcomes,
         predictions=predictions,

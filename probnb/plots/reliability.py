@@ -150,7 +150,7 @@ def reliability_grid(y_true, predictions, p=None, columns=3, size=(2.6, 3.2), **
     for ax, name in zip(axes, names):
         p_hat = predictions[name]
         reliability_diagram(y_true, p_hat, ax=ax, p=p, **kwargs)
-        ax.set_title(name, loc="left", pad=16)
+        ax.set_title(str(name).replace("$", r"\$"), loc="left", pad=16)
         if (legend := ax.get_legend()) and ax is not axes[0]:
             legend.remove()
         note = next(text for text in ax.texts if text.get_gid() == "note")
