@@ -116,7 +116,7 @@ def _candidates(method, ce, profile):
             for targets in _schedules(method.targets, profile)
         ]
     if method.targets == "resampled":
-        # Nothing to memorise, nothing to stop early: the rate can fall to 0 as planned.
+        # Nothing to memorise, nothing to stop early: the rate falls to 0 as planned.
         return [replace(ce, targets=Resampled(), recipe=replace(ce.recipe, schedule="cosine"))]
     stopped = replace(ce, recipe=replace(ce.recipe, patience=profile.patience))
     if method.members > 1:

@@ -52,7 +52,8 @@ class Method:
 _POST, _MODIFIED = "post-processing", "modified training"
 
 METHODS = {
-    "resampled": Method("CE + resampled labels", "reference", targets="resampled"),
+    # Nothing to memorise, so nothing to stop early: its last epoch, at the end of the schedule.
+    "resampled": Method("CE + resampled labels", "reference", targets="resampled", epoch="last"),
     "ce_overfit": Method("CE overfit", "cross entropy", epoch="last"),
     "ce": Method("CE early-stop", "cross entropy"),
     "temperature": Method("Temperature", _POST, calibrator="temperature"),

@@ -110,9 +110,10 @@ def _fit_names(jobs):
     return names
 
 
-def _owner(method):
-    shares_ce = METHODS[method].calibrator is not None or METHODS[method].epoch == "last"
-    return "ce" if shares_ce else method
+def _owner(name):
+    method = METHODS[name]
+    overfit = method.epoch == "last" and method.targets == "observed"
+    return "ce" if method.calibrator is not None or overfit else name
 
 
 def run_directory(results_dir, task, data, profile_name, profile, base, seed):

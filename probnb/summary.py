@@ -142,9 +142,10 @@ def conclusions(result, scenario, metric="mse_p", level=0.95):
 
 
 def _spell(row, method):
-    """Label, difference and interval, times 100."""
-    numbers = f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
-    return f"{METHODS[method].label} {numbers}"
+    """Label, difference and interval, times 100, with digits enough to see the difference."""
+    digits = 2 if abs(row["difference"]) >= 5e-4 else 4
+    value, low, high = (f"{100 * row[k]:+.{digits}f}" for k in ("difference", "low", "high"))
+    return f"{METHODS[method].label} {value} [{low}, {high}]"
 
 
 def _ranking(result, metric, name):

@@ -103,6 +103,10 @@ def test_rows_are_what_their_names_say(finished, splits):
     probability = lambda logits: logits.double().softmax(1)[:, 1].numpy()  # noqa: E731
     np.testing.assert_array_equal(predictions["ce"], probability(ce.logits["best_test"]))
     np.testing.assert_array_equal(predictions["ce_overfit"], probability(ce.logits["last_test"]))
+    resampled = fits[jobs["resampled"][0]]
+    np.testing.assert_array_equal(
+        predictions["resampled"], probability(resampled.logits["last_test"])
+    )
     members = [probability(fits[job].logits["best_test"]) for job in jobs["ensemble"]]
     np.testing.assert_allclose(predictions["ensemble"], np.mean(members, 0))
     scaled = TemperatureScaling().fit(ce.logits["best_val"].double().numpy(), splits.val.outcomes)
