@@ -306,10 +306,17 @@ table.round(3)
 # %% [markdown]
 # Even Brier cannot tell models apart that are nearly equally good. On the same rows, the difference
 # of two Brier scores is the difference in $\mathrm{MSE}_p$ plus noise of variance
-# $\frac{4}{N^2} \sum_i (\hat p_i - \hat p_i')^2 \, p_i (1 - p_i)$. Where the methods of a scenario lie
-# closer together than that, as in *Centered* and *Skewed*, no metric of outcomes can rank them, and
-# the correlation across methods drops for want of differences to follow.
-#
+# $\frac{4}{N^2} \sum_i (\hat p_i - \hat p_i')^2 \, p_i (1 - p_i)$. Call a pair of methods *clear*
+# where their $\mathrm{MSE}_p$ differs by more than two standard deviations of that noise. How many
+# pairs are, and how many does Brier order as $\mathrm{MSE}_p$ does?
+
+# %% tags=["hide-input"]
+resolution = study.brier_resolution(runs.values())
+resolution.style.format(
+    dict.fromkeys(["clear", "clear_right", "other_right"], "{:.0%}"), na_rep="–"
+)
+
+# %% [markdown]
 # ## Conventions, and where other libraries answer differently
 #
 # - Equal predictions never straddle a bin: they go where the middle of their run falls. So the order

@@ -17,6 +17,7 @@ from .validation import check_choice, check_integer, check_number
 
 __all__ = [
     "TARGETS",
+    "brier_resolution",
     "collect_models",
     "conclusions",
     "correlations",
@@ -141,6 +142,48 @@ def correlations(models, replicates=1000, level=0.95, seed=0):
                     }
                 )
     return pd.DataFrame(lines)
+
+
+def brier_resolution(runs):
+    r"""Count the pairs of methods that Brier scores on one test set can tell apart.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        Stored runs.
+
+    Returns
+    -------
+    DataFrame
+        One line a scenario: the number of ``pairs`` of methods; the share of ``clear`` ones, whose
+        MSE_p differs by more than two standard deviations of the noise in the difference of their
+        Brier scores; and the share of clear and of other pairs that Brier orders as MSE_p does,
+        ``clear_right`` and ``other_right`` (NaN where there are none).
+
+    Notes
+    -----
+    On the same rows the difference of two Brier scores is the difference in MSE_p plus
+    :math:`\frac2N \sum_i (\hat p_i - \hat p_i')(p_i - y_i)`, whose variance given the predictions
+    is :math:`\frac4{N^2} \sum_i (\hat p_i - \hat p_i')^2 p_i (1 - p_i)`.
+    """
+    lines = {}
+    for run in runs:
+        table = pd.read_parquet(run.directory / "predictions.parquet")
+        p_hat = table[[m for m in METHODS if m in table.columns]].to_numpy().T
+        y, p = table["y"].to_numpy(), table["p"].to_numpy()
+        first, second = np.triu_indices(len(p_hat), k=1)
+        errors, scores = ((p_hat - p) ** 2).mean(axis=1), ((p_hat - y) ** 2).mean(axis=1)
+        gap = errors[first] - errors[second]
+        noise = ((p_hat[first] - p_hat[second]) ** 2 * p * (1 - p)).sum(axis=1)
+        clear = np.abs(gap) > 4 * np.sqrt(noise) / len(y)
+        right = np.sign(scores[first] - scores[second]) == np.sign(gap)
+        lines[run.scenario] = {
+            "pairs": len(gap),
+            "clear": clear.mean(),
+            "clear_right": right[clear].mean() if clear.any() else np.nan,
+            "other_right": right[~clear].mean() if not clear.all() else np.nan,
+        }
+    return pd.DataFrame(lines).T.astype({"pairs": int}).rename_axis("scenario")
 
 
 def _resampled(x, y, units, replicates, seed):

@@ -204,7 +204,8 @@ def calibration_null_band(y_prob, metric=ece, level=0.95, replicates=1000, seed=
     p = check_probabilities(y_prob)
     check_number(level, "level", 0, 1, exclusive=True)
     replicates = check_integer(replicates, "replicates")
-    rng = np.random.default_rng(seed)
+    # its own stream: predictions simulated from the same seed must not meet their own numbers again
+    rng = np.random.default_rng(seed).spawn(1)[0]
     draws = [metric(rng.random(len(p)) < p, p) for _ in range(replicates)]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return NullBand(float(low), float(np.mean(draws)), float(high), np.array(draws))

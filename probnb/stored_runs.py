@@ -15,6 +15,9 @@ __all__ = ["Run", "check_scenarios", "complete_runs", "embedded_run", "find_runs
 _NAME = re.compile(r"([a-z]+)-(drawn|utkface)-([a-z]+)-seed(\d+)(-\w+)?")
 _PROFILES = ("paper", "cpu", "quick", "smoke")  # from the best evidence to the least
 
+EMBEDDED = {"images": 2400, "epochs": 10}
+"""What an embedded run changes of the profile "smoke": a test set on which errors can be seen."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -151,7 +154,7 @@ def embedded_run(scenario, results, seed=0):
     from .data.faces import load_faces
     from .profiles import PROFILES, make_profile
 
-    settings = make_profile("smoke", images=2400, epochs=10)
+    settings = make_profile("smoke", **EMBEDDED)
     names = [name for name, method in METHODS.items() if _quick(method)]
     splits = load_faces(scenario, None, size=settings.size, n=settings.images, seed=seed)
     plan = experiment.plan(names, settings, seed)

@@ -363,6 +363,13 @@ def test_null_band_of_a_coin():
     assert np.array_equal(band.draws, again.draws)
 
 
+def test_null_band_does_not_meet_the_numbers_that_made_the_predictions():
+    p = np.random.default_rng(0).random(300)
+    draws = calibration_null_band(p, replicates=50, seed=0).draws
+    assert draws[0] < draws.max()  # from the same stream y would be 1 everywhere or nowhere
+    assert np.all(draws < 0.2)
+
+
 def test_null_band_of_another_metric():
     assert calibration_null_band([0.0, 1.0], brier, replicates=5).high == 0
 
