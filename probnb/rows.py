@@ -47,7 +47,7 @@ def collect(jobs, fits, splits):
     Parameters
     ----------
     jobs : dict of str to list of Job
-        From `probnb.experiment.plan`.
+        From `probnb.jobs.plan`.
     fits : dict of Job to Fit
         From `probnb.experiment.run_jobs`.
     splits : probnb.data.Splits
