@@ -87,7 +87,7 @@ results = results_path(results_dir)
 import numpy as np
 from IPython.display import Markdown
 
-from probnb import experiment, rows, summary
+from probnb import experiment, jobs, rows, summary
 from probnb.bootstrap import bootstrap
 from probnb.data.faces import load_faces
 from probnb.plots.faces import face_grid
@@ -136,9 +136,9 @@ scenario_figure(scenario, train.groups, train.probabilities, train.outcomes);
 # the best case: outcomes drawn afresh in each epoch, as if there were no end of data.
 
 # %%
-plan = experiment.plan(methods, settings, seed)
-jobs = [job for candidates in plan.values() for job in candidates]
-scratch = [job for job in jobs if job.start is None]
+plan = jobs.plan(methods, settings, seed)
+everything = [job for candidates in plan.values() for job in candidates]
+scratch = [job for job in everything if job.start is None]
 long = [job for job in scratch if job.recipe.patience is None]
 options = dict(directory=results / "fits", device=device)
 fits = experiment.run_jobs(long, splits, **options)
@@ -155,7 +155,7 @@ fits |= experiment.run_jobs(scratch, splits, **options)
 # does the same without calibration epochs.
 
 # %%
-fits |= experiment.run_jobs(jobs, splits, **options)
+fits |= experiment.run_jobs(everything, splits, **options)
 outcome = rows.collect(plan, fits, splits)
 data_name = "drawn" if data_dir is None else "utkface"
 directory = rows.run_directory(

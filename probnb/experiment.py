@@ -19,10 +19,10 @@ from tqdm.auto import tqdm
 
 from . import losses, models, store
 from .batches import device_type, make_fabric, precision_of
-from .jobs import Job, job_key, plan
+from .jobs import Job, job_key, plan  # noqa: F401
 from .training import Fit, fit
 
-__all__ = ["Job", "job_key", "load_fit", "plan", "run_jobs"]
+__all__ = ["load_fit", "run_jobs"]
 
 
 def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True):

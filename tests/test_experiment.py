@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from probnb import experiment, store
+from probnb import jobs as planner
 from probnb.calibrators import TemperatureScaling
 from probnb.data import ProbabilityData, Splits
 from probnb.data.faces import load_faces
@@ -25,14 +26,14 @@ def splits():
 @pytest.fixture(scope="module")
 def finished(splits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fits")
-    jobs = experiment.plan(METHODS, SMALL)
+    jobs = planner.plan(METHODS, SMALL)
     everything = [job for candidates in jobs.values() for job in candidates]
     fits = experiment.run_jobs(everything, splits, folder, device="cpu", workers=2, progress=False)
     return jobs, fits, folder
 
 
 def test_rows_share_fits_and_grids_multiply_them():
-    jobs = experiment.plan(METHODS, make_profile("cpu", bins=(5, 10, 15), sigmas=(0.05, 0.1)))
+    jobs = planner.plan(METHODS, make_profile("cpu", bins=(5, 10, 15), sigmas=(0.05, 0.1)))
     ce = jobs["ce"]
     for name in ("ce_overfit", "temperature", "platt", "dirichlet", "beta", "mixnmatch"):
         assert jobs[name] == ce
@@ -45,7 +46,7 @@ def test_rows_share_fits_and_grids_multiply_them():
 
 
 def test_cape_and_its_control_differ_in_their_targets_alone():
-    jobs = experiment.plan(["ce", "ce_finetuned", "cape_bin", "cape_kernel"], PROFILES["cpu"])
+    jobs = planner.plan(["ce", "ce_finetuned", "cape_bin", "cape_kernel"], PROFILES["cpu"])
     for control in jobs["ce_finetuned"]:
         assert control.start == jobs["ce"][0] and control.targets == Observed()
         same = [j for j in jobs["cape_bin"] if j.recipe == control.recipe]
@@ -54,7 +55,7 @@ def test_cape_and_its_control_differ_in_their_targets_alone():
 
 
 def test_resampled_labels_and_overfitting_train_all_epochs():
-    jobs = experiment.plan(["resampled", "ce", "focal"], PROFILES["cpu"])
+    jobs = planner.plan(["resampled", "ce", "focal"], PROFILES["cpu"])
     assert jobs["resampled"][0].recipe.patience is None
     assert jobs["resampled"][0].targets == Resampled()
     assert jobs["ce"][0].recipe.patience is None
@@ -62,25 +63,22 @@ def test_resampled_labels_and_overfitting_train_all_epochs():
 
 
 def test_an_adversarial_ensemble_trains_all_its_members():
-    jobs = experiment.plan(["ce", "ensemble"], make_profile("cpu", adversarial=0.01))
+    jobs = planner.plan(["ce", "ensemble"], make_profile("cpu", adversarial=0.01))
     assert all(job.recipe.adversarial == 0.01 for job in jobs["ensemble"])
     assert jobs["ce"][0] not in jobs["ensemble"]
 
 
 def test_keys_follow_everything_that_a_result_depends_on(splits):
-    job = experiment.plan(["ce"], SMALL)["ce"][0]
-    key = experiment.job_key(job, "data")
-    assert key == experiment.job_key(experiment.plan(["ce"], SMALL)["ce"][0], "data")
+    job = planner.plan(["ce"], SMALL)["ce"][0]
+    key = planner.job_key(job, "data")
+    assert key == planner.job_key(planner.plan(["ce"], SMALL)["ce"][0], "data")
     other = {
-        experiment.job_key(job, "other data"),
-        experiment.job_key(job, "data", precision="32-true"),
-        experiment.job_key(experiment.plan(["ce"], SMALL, seed=1)["ce"][0], "data"),
-        experiment.job_key(experiment.plan(["resampled"], SMALL)["resampled"][0], "data"),
-        *(experiment.job_key(j, "data") for j in experiment.plan(["cape_bin"], SMALL)["cape_bin"]),
-        *(
-            experiment.job_key(j, "data")
-            for j in experiment.plan(["cape_kernel"], SMALL)["cape_kernel"]
-        ),
+        planner.job_key(job, "other data"),
+        planner.job_key(job, "data", precision="32-true"),
+        planner.job_key(planner.plan(["ce"], SMALL, seed=1)["ce"][0], "data"),
+        planner.job_key(planner.plan(["resampled"], SMALL)["resampled"][0], "data"),
+        *(planner.job_key(j, "data") for j in planner.plan(["cape_bin"], SMALL)["cape_bin"]),
+        *(planner.job_key(j, "data") for j in planner.plan(["cape_kernel"], SMALL)["cape_kernel"]),
     }
     assert key not in other and len(other) == 6
 
@@ -116,7 +114,7 @@ def test_rows_are_what_their_names_say(finished, splits):
 
 def test_validation_chooses_among_candidates(splits, tmp_path):
     profile = make_profile("smoke", images=120, epochs=2, gammas=(0.5, 4.0))
-    jobs = experiment.plan(["focal"], profile)
+    jobs = planner.plan(["focal"], profile)
     fits = experiment.run_jobs(jobs["focal"], splits, tmp_path, "cpu", workers=1, progress=False)
     rows = collect(jobs, fits, splits)
     best = min(jobs["focal"], key=lambda job: fits[job].history[fits[job].best_epoch]["val_ce"])
@@ -166,13 +164,13 @@ def test_data_of_ones_own_without_probabilities(tmp_path):
         return ProbabilityData(torch.tensor(images, dtype=torch.uint8), y)
 
     own = Splits(part(60, 0), part(30, 1), part(30, 2), "grey images, three folders")
-    jobs = experiment.plan(["ce", "platt", "cape_bin"], SMALL)
+    jobs = planner.plan(["ce", "platt", "cape_bin"], SMALL)
     everything = [job for row in jobs.values() for job in row]
     fits = experiment.run_jobs(everything, own, tmp_path, "cpu", workers=1, progress=False)
     table = collect(jobs, fits, own).predictions
     assert list(table.columns) == ["y", "ce", "platt", "cape_bin"] and len(table) == 30
     with pytest.raises(ValueError, match="probabilities"):
-        jobs = experiment.plan(["resampled"], SMALL)["resampled"]
+        jobs = planner.plan(["resampled"], SMALL)["resampled"]
         experiment.run_jobs(jobs, own, tmp_path, "cpu", workers=1, progress=False)
 
 
