@@ -112,7 +112,7 @@ use_style()
 
 # %% tags=["hide-input"]
 small = examples.two_classes()
-plots.dot_stacks(small)
+axes = plots.dot_stacks(small)
 # %% tags=["hide-input"]
 scores = {m: evaluate(small["y"], small[m], small["p"]) for m in ("truth", "one answer")}
 pd.DataFrame.from_dict(scores, orient="index")
@@ -142,7 +142,7 @@ result.point.round(4)
 examples.orderings(result.point).style.format({"pairs": "{:.0%}"})
 
 # %% tags=["hide-input"]
-reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
+axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 # %% [markdown]
 # ## The parts of the Brier score
 #
@@ -183,7 +183,7 @@ brier([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0])
 # And the five models. What a model knows is refinement, and how honestly it says so, calibration.
 
 # %% tags=["hide-input"]
-plots.decomposition_bars(models, bins)
+axes = plots.decomposition_bars(models, bins)
 # %% [markdown]
 # ## KS: calibration without bins
 #
@@ -202,7 +202,7 @@ plots.decomposition_bars(models, bins)
 # the end.
 
 # %% tags=["hide-input"]
-plots.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
+axes = plots.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
 # %% [markdown]
 # ## A calibration error is never zero
 #
@@ -221,7 +221,7 @@ plots.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
 # %% tags=["hide-input"]
-plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), seed=seed))
+axes = plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), seed=seed))
 # %% [markdown]
 # What to compare a measured error with, then, is not 0 but what chance gives: draw new outcomes
 # from the predictions many times, as if they were the truth, and look at the errors
@@ -229,9 +229,8 @@ plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), seed=seed))
 # bins.
 
 # %% tags=["hide-input"]
-plots.ece_and_bins(
-    examples.ece_by_bins(models[["y", "truth", "coarse", "overconfident"]], seed=seed)
-)
+chosen = models[["y", "truth", "coarse", "overconfident"]]
+axes = plots.ece_and_bins(examples.ece_by_bins(chosen, seed=seed))
 # %% [markdown]
 # The bootstrap does not help. It resamples rows around the *estimate*, whose noise it adds to, so that
 # intervals for errors near 0 lie above the truth. Here is how often 95 % percentile intervals hold
@@ -274,26 +273,26 @@ Markdown(
 )
 
 # %% tags=["hide-input"]
-plots.metric_scatter(models, table, scenarios[0])
+axes = plots.metric_scatter(models, table, scenarios[0])
 # %% [markdown]
 # All scenarios (the paper's first appendix grid); above each panel Pearson's $r$, across epochs (grey)
 # and across methods (blue):
 
 # %% tags=["hide-input"]
-plots.scatter_matrix(models, table)
+axes = plots.scatter_matrix(models, table)
 # %% [markdown]
 # The same against $\mathrm{KL}_p$ (its second):
 
 # %% tags=["hide-input"]
-plots.scatter_matrix(models, table, target="kl_p")
+axes = plots.scatter_matrix(models, table, target="kl_p")
 # %% [markdown]
 # How sure are these correlations? A dozen methods are few, and the epochs of one training are not
 # independent. The intervals come from resampling methods, and whole trainings.
 
 # %% tags=["hide-input"]
-plots.correlation_summary(table)
+axes = plots.correlation_summary(table)
 # %% tags=["hide-input"]
-plots.correlation_summary(table, target="kl_p")
+axes = plots.correlation_summary(table, target="kl_p")
 # %% tags=["hide-input"]
 Markdown(study.conclusions(table) + "\n" + study.conclusions(table, "kl_p"))
 

@@ -215,8 +215,8 @@ def conclusions(table, target="mse_p"):
     Returns
     -------
     str
-        Markdown: for each kind of model how often each metric has the largest correlation in size,
-        and the range of the correlations of each.
+        Markdown: for each kind of model how often each metric has the largest correlation, and the
+        range of the correlations of each. The sign of AUC's is turned.
     """
     label = {"mse_p": "MSE_p", "kl_p": "KL_p"}[check_choice(target, TARGETS, "target")]
     what = {
@@ -226,15 +226,15 @@ def conclusions(table, target="mse_p"):
     }
     lines = []
     for kind, rows in table[table["target"] == target].groupby("kind", sort=False):
-        size = rows.assign(size=rows["pearson"].abs())
-        best = size.loc[size.dropna(subset="size").groupby("scenario")["size"].idxmax(), "metric"]
+        r = rows["pearson"] * np.where(rows["metric"] == "auc", -1, 1)
+        best = rows.loc[r.dropna().groupby(rows["scenario"]).idxmax(), "metric"]
         wins = best.value_counts()
-        spans = size.groupby("metric")["size"].agg(["min", "max"])
+        spans = r.groupby(rows["metric"]).agg(["min", "max"])
         spans = spans.sort_values("min", ascending=False)
         lines.append(
-            f"- **{what[kind]}**, the size of the correlation with {label} is largest for "
+            f"- **{what[kind]}**, the correlation with {label} is largest for "
             + ", ".join(f"{_label(m)} ({n} of {len(best)} scenarios)" for m, n in wins.items())
-            + ". Smallest and largest over the scenarios: "
+            + ". From lowest to highest over the scenarios: "
             + "; ".join(f"{_label(m)} {lo:.2f} to {hi:.2f}" for m, lo, hi in spans.itertuples())
             + "."
         )
@@ -242,6 +242,4 @@ def conclusions(table, target="mse_p"):
 
 
 def _label(metric):
-    return {"brier": "Brier", "nll": "NLL", "ece": "ECE", "mce": "MCE", "ks": "KS", "auc": "AUC"}[
-        metric
-    ]
+    return "Brier" if metric == "brier" else metric.upper() + " (sign turned)" * (metric == "auc")

@@ -195,12 +195,13 @@ def test_conclusions_name_the_largest_correlation():
             "kind": "method",
             "target": "mse_p",
             "metric": ["brier", "auc"] * 2,
-            "pearson": [0.9, -0.95, 0.8, -0.7],
-        }
+            "pearson": [0.9, -0.95, 0.8, 0.85],
+        },
+        index=[0, 1, 6, 7],
     )
     text = study.conclusions(table)
-    assert "AUC (1 of 2 scenarios)" in text and "Brier (1 of 2 scenarios)" in text
-    assert "Brier 0.80 to 0.90" in text and "AUC 0.70 to 0.95" in text
+    assert "AUC (sign turned) (1 of 2 scenarios)" in text and "Brier (1 of 2 scenarios)" in text
+    assert "Brier 0.80 to 0.90" in text and "AUC (sign turned) -0.85 to 0.95" in text
     with pytest.raises(ValueError, match="target"):
         study.conclusions(table, "ece")
 
