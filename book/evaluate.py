@@ -153,7 +153,7 @@ show_table(pair_cells(pairs))
 # {cite}`dimitriadis2021corp`; where the true probabilities are known, blue points show them instead.
 
 # %% tags=["hide-input"]
-reliability_grid(table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None)
+axes = reliability_grid(table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None)
 # %% [markdown]
 # ## What the Brier score is made of
 #

@@ -116,7 +116,7 @@ Markdown(
 # %% tags=["hide-input"]
 if data_dir is None:  # drawn faces only: photographs of people stay out of the report
     order = np.argsort(test.groups.numpy())[:: max(1, len(test) // 24)][:24]
-    face_grid(test.inputs.numpy()[order], ages=test.groups.numpy()[order], columns=12)
+    axes = face_grid(test.inputs.numpy()[order], ages=test.groups.numpy()[order], columns=12)
 
 # %% [markdown]
 # Faces of the test set by age (years). The cues are noisy, as in life: hair greys and thins, faces
@@ -124,7 +124,7 @@ if data_dir is None:  # drawn faces only: photographs of people stay out of the 
 # nothing about age.
 
 # %% tags=["hide-input"]
-scenario_figure(scenario, train.groups, train.probabilities, train.outcomes);
+axes = scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
 
 # %% [markdown]
 # ## Training
@@ -176,7 +176,7 @@ predictions = outcome.predictions[methods]
 
 # %% tags=["hide-input"]
 columns = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
-overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete");
+axes = overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
 
 # %% [markdown]
 # ## Learning curves
@@ -188,7 +188,7 @@ overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete");
 chosen = outcome.chosen[outcome.chosen["chosen"]].drop_duplicates("method").set_index("method")
 branches = [m for m in ("ce_finetuned", "cape_bin", "cape_kernel") if m in methods]
 start = chosen.loc["ce", "best_epoch"]
-learning_curves(outcome.epochs, start, chosen.loc[branches, "fit"].to_dict());
+axes = learning_curves(outcome.epochs, start, chosen.loc[branches, "fit"].to_dict())
 
 # %% [markdown]
 # ## The table
@@ -200,7 +200,14 @@ learning_curves(outcome.epochs, start, chosen.loc[branches, "fit"].to_dict());
 
 # %% tags=["hide-input"]
 result = bootstrap(y, predictions, p, replicates=replicates, seed=seed)
-summary.comparison_table(result, scenario)
+table = summary.comparison_table(result, scenario)
+table[["MSE_p", "KL_p", "Brier"]]
+
+# %% tags=["hide-input"]
+table[["ECE", "MCE", "KS"]]
+
+# %% tags=["hide-input"]
+table[["AUC", "NLL"]]
 
 # %% [markdown]
 # The values that validation cross entropy chose:
@@ -212,7 +219,7 @@ outcome.chosen.query("method not in ('ce_overfit', 'temperature', 'platt', 'diri
 # ## Reliability of every method
 
 # %% tags=["hide-input"]
-reliability_grid(y, labelled(predictions), p=p);
+axes = reliability_grid(y, labelled(predictions), p=p)
 
 # %% [markdown]
 # ## What these numbers say

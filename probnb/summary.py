@@ -45,7 +45,7 @@ def comparison_table(result, scenario):
     columns = {}
     for metric in result.point.columns:
         ours = [
-            f"{100 * value:.2f} ± {100 * spread:.2f}"
+            f"{100 * value:.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * spread:.2f}"
             for value, spread in zip(result.point[metric], std[metric])
         ]
         columns[NAMES[metric], "ours"] = ours
@@ -60,7 +60,8 @@ def comparison_table(result, scenario):
 
 
 def _printed(row):
-    spread = "" if np.isnan(row["std"]) else f" ± {row['std']:.2f}"
+    gap = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
+    spread = "" if np.isnan(row["std"]) else f"{gap}{row['std']:.2f}"
     return f"{row['value']:.2f}{spread}{'*' if row['mark'] else ''}"
 
 

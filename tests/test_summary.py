@@ -60,14 +60,17 @@ def test_conclusions_change_with_the_numbers():
 
 
 def test_table_puts_the_papers_numbers_beside_ours():
-    table = comparison_table(RESULT, "linear")
+    table = comparison_table(RESULT, "linear").replace("\N{NO-BREAK SPACE}", " ", regex=True)
     assert table.loc["CE early-stop", ("MSE_p", "paper")] == "4.21 ± 0.15"
     assert table.loc["CE overfit", ("MSE_p", "paper")] == "–"
     ours = 100 * np.mean((PREDICTIONS["ce"] - P) ** 2)
     assert table.loc["CE early-stop", ("MSE_p", "ours")].startswith(f"{ours:.2f} ± ")
     assert ("AUC", "paper") not in table.columns  # the paper has none for this scenario
     skewed = comparison_table(bootstrap(Y, {"focal": P}, P, replicates=5, progress=False), "skewed")
-    assert skewed.loc["Focal loss", ("KL_p", "paper")] == "1.63 ± 0.66*"  # lost a digit
+    assert (
+        skewed.loc["Focal loss", ("KL_p", "paper")]
+        == "1.63\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.66*"
+    )
 
 
 def test_unknown_names_are_refused():
