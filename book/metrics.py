@@ -272,19 +272,34 @@ Markdown(
     f"{(models['kind'] == 'epoch').sum():,} epochs."
 )
 
-# %% tags=["hide-input"]
-axes = plots.metric_scatter(models, table, scenarios[0])
 # %% [markdown]
-# All scenarios (the paper's first appendix grid); above each panel Pearson's $r$, across epochs (grey)
-# and across methods (blue):
+# The paper's Figure 3: the methods of one scenario, with Pearson's correlation $r$ above each panel.
+
+# %% tags=["hide-input"]
+axes = plots.metric_scatter(models, table, scenarios[0], kinds=["method"])
+
+# %% [markdown]
+# Its first appendix grid: all scenarios.
+
+# %% tags=["hide-input"]
+axes = plots.scatter_matrix(models, table, kinds=["method"])
+
+# %% [markdown]
+# Its second: the same against $\mathrm{KL}_p$.
+
+# %% tags=["hide-input"]
+axes = plots.scatter_matrix(models, table, target="kl_p", kinds=["method"])
+
+# %% [markdown]
+# Methods that have been tuned lie close together. The epochs of their trainings (grey) span
+# the whole range from good to memorised:
 
 # %% tags=["hide-input"]
 axes = plots.scatter_matrix(models, table)
-# %% [markdown]
-# The same against $\mathrm{KL}_p$ (its second):
 
 # %% tags=["hide-input"]
 axes = plots.scatter_matrix(models, table, target="kl_p")
+
 # %% [markdown]
 # How sure are these correlations? A dozen methods are few, and the epochs of one training are not
 # independent. The intervals come from resampling methods, and whole trainings.

@@ -216,7 +216,7 @@ def orderings(point):
     Returns
     -------
     DataFrame
-        One line a metric: the models from ``best`` to worst, and the share of ``pairs`` that the
+        One line a metric: the models from ``best to worst``, and the share of ``pairs`` that the
         metric orders as MSE_p does (a tie counts half).
 
     Examples
@@ -233,5 +233,5 @@ def orderings(point):
         sign = np.sign(values.to_numpy()[first] - values.to_numpy()[second])
         agreement = sign * np.sign(truth[first] - truth[second])
         ranked = ", ".join(values.sort_values(kind="stable").index)
-        lines[metric] = {"best": ranked, "pairs": np.mean((1 + agreement) / 2)}
+        lines[metric] = {"best to worst": ranked, "pairs": np.mean((1 + agreement) / 2)}
     return pd.DataFrame(lines).T.astype({"pairs": float}).rename_axis("metric")

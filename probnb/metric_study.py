@@ -216,7 +216,7 @@ def conclusions(table, target="mse_p"):
     -------
     str
         Markdown: for each kind of model how often each metric has the largest correlation, and the
-        range of the correlations of each. The sign of AUC's is turned.
+        range of the correlations of each; for AUC, of 1 - AUC.
     """
     label = {"mse_p": "MSE_p", "kl_p": "KL_p"}[check_choice(target, TARGETS, "target")]
     what = {
@@ -242,4 +242,4 @@ def conclusions(table, target="mse_p"):
 
 
 def _label(metric):
-    return "Brier" if metric == "brier" else metric.upper() + " (sign turned)" * (metric == "auc")
+    return {"brier": "Brier", "auc": "1 - AUC"}.get(metric, metric.upper())

@@ -200,8 +200,8 @@ def test_conclusions_name_the_largest_correlation():
         index=[0, 1, 6, 7],
     )
     text = study.conclusions(table)
-    assert "AUC (sign turned) (1 of 2 scenarios)" in text and "Brier (1 of 2 scenarios)" in text
-    assert "Brier 0.80 to 0.90" in text and "AUC (sign turned) -0.85 to 0.95" in text
+    assert "1 - AUC (1 of 2 scenarios)" in text and "Brier (1 of 2 scenarios)" in text
+    assert "Brier 0.80 to 0.90" in text and "1 - AUC -0.85 to 0.95" in text
     with pytest.raises(ValueError, match="target"):
         study.conclusions(table, "ece")
 
@@ -262,7 +262,7 @@ def test_orderings():
     point = bootstrap(models["y"], models.drop(columns=["y", "p"]), models["p"], 1).point
     table = examples.orderings(point)
     assert table.loc["mse_p", "pairs"] == 1
-    assert table.loc["mse_p", "best"].startswith("truth, ")
+    assert table.loc["mse_p", "best to worst"].startswith("truth, ")
     assert table.loc["brier", "pairs"] >= 0.9  # one pair is nearly a tie
     assert table.loc["auc", "pairs"] == 0.85  # three ties count half
 
@@ -276,12 +276,14 @@ def test_figures_draw_what_they_are_given(runs):
     table = pd.concat([table, study.correlations(study.paper_models(), replicates=20)])
     assert len(plots.metric_scatter(models, table, "linear")) == 6
     assert plots.scatter_matrix(models, table, "kl_p").shape == (6, 5)
+    alone = plots.metric_scatter(models, table, "linear", kinds=("method",))[0]
+    assert [len(line.get_xdata()) for line in alone.lines] == [14]
     axes = plots.correlation_summary(table)
     assert [ax.get_title() for ax in axes] == [s.capitalize() for s in SCENARIOS]
     auc = table.query("scenario == 'linear' and kind == 'method' and metric == 'auc'")
     drawn = next(line for line in axes[0].lines if line.get_label() == "method")
     expected = -auc.query("target == 'mse_p'")["pearson"].iloc[0]
-    assert drawn.get_xdata()[-1] == pytest.approx(expected)  # AUC comes last, sign turned
+    assert drawn.get_xdata()[-1] == pytest.approx(expected)  # AUC comes last, as 1 - AUC
 
 
 def test_figures_of_examples():

@@ -199,7 +199,7 @@ def ece_and_bins(table):
     return axes
 
 
-def metric_scatter(models, table, scenario, target="mse_p"):
+def metric_scatter(models, table, scenario, target="mse_p", kinds=("epoch", "method")):
     """Draw every trained model of a scenario: each metric against the distance from the truth.
 
     Parameters
@@ -212,26 +212,29 @@ def metric_scatter(models, table, scenario, target="mse_p"):
         Which scenario.
     target : {"mse_p", "kl_p"}, default="mse_p"
         The distance from the truth.
+    kinds : sequence of str, default=("epoch", "method")
+        Which models.
 
     Returns
     -------
     list of matplotlib.axes.Axes
-        A panel a metric, titled with the correlations across methods and across epochs.
+        A panel a metric, titled with the correlation across the models of each kind.
     """
     metrics = table["metric"].unique()
     _, axes = grid(len(metrics), columns=3, size=(2.6, 2.5), sharex=True)
     for ax, metric in zip(axes, metrics):
-        r = _points(ax, models, table, scenario, target, metric)
-        title = ", ".join(f"{kind}s {value:.2f}" for kind, value in r.items())
-        ax.set_title(f"{NAMES[metric]}   r: {title}", loc="left", fontsize=9)
+        r = _points(ax, models, table, scenario, target, metric, kinds)
+        title = ", ".join(f"{value:.2f} ({kind}s)" for kind, value in r.items())
+        ax.set_title(f"r {title}", loc="left", fontsize=9)
         ax.set_ylabel(NAMES[metric])
     for ax in axes[-3:]:
         ax.set_xlabel(f"{NAMES[target]}")
-    axes[0].legend(loc="upper left", markerscale=1.2, handletextpad=0.2)
+    if len(kinds) > 1:
+        axes[0].legend(loc="upper left", markerscale=1.2, handletextpad=0.2)
     return axes
 
 
-def scatter_matrix(models, table, target="mse_p"):
+def scatter_matrix(models, table, target="mse_p", kinds=("epoch", "method")):
     """Draw metrics against the distance from the truth, a row a metric and a column a scenario.
 
     Parameters
@@ -242,11 +245,13 @@ def scatter_matrix(models, table, target="mse_p"):
         Their correlations, from `probnb.metric_study.correlations`.
     target : {"mse_p", "kl_p"}, default="mse_p"
         The distance from the truth.
+    kinds : sequence of str, default=("epoch", "method")
+        Which models.
 
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        Each panel with the correlation across methods (blue) and across epochs (grey).
+        Above each panel the correlation of each kind, in its colour.
     """
     metrics, scenarios = table["metric"].unique(), table["scenario"].unique()
     figure, axes = plt.subplots(
@@ -256,7 +261,7 @@ def scatter_matrix(models, table, target="mse_p"):
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, hspace=0, wspace=0)
     for row, metric in zip(axes, metrics):
         for ax, scenario in zip(row, scenarios):
-            r = _points(ax, models, table, scenario, target, metric)
+            r = _points(ax, models, table, scenario, target, metric, kinds)
             ax.tick_params(labelleft=False, labelsize=7)
             for k, (kind, value) in enumerate(r.items()):
                 colour = "0.35" if kind == "epoch" else COLOURS[_KINDS[kind][0]]
@@ -269,10 +274,10 @@ def scatter_matrix(models, table, target="mse_p"):
     return axes
 
 
-def _points(ax, models, table, scenario, target, metric):
+def _points(ax, models, table, scenario, target, metric, kinds):
     """Scatter one panel; return the correlation of each kind."""
     r = {}
-    for kind in ("epoch", "method"):
+    for kind in kinds:
         rows = models[(models["scenario"] == scenario) & (models["kind"] == kind)]
         found = table.query(
             "scenario == @scenario and kind == @kind and target == @target and metric == @metric"
@@ -299,8 +304,8 @@ def correlation_summary(table, target="mse_p"):
     Returns
     -------
     list of matplotlib.axes.Axes
-        One panel a scenario. The sign of AUC's correlation is turned, so that to the right is
-        better for every metric.
+        One panel a scenario. For AUC, 1 - AUC is shown, so that to the right is better for every
+        metric.
     """
     rows = table[table["target"] == target]
     scenarios, metrics = rows["scenario"].unique(), table["metric"].unique()
@@ -321,7 +326,7 @@ def correlation_summary(table, target="mse_p"):
         ax.set_title(scenario.capitalize(), fontsize=10)
         ax.set(xlim=(-1.05, 1.08), xticks=[-1, 0, 1])
         ax.set_xlabel(f"r with {NAMES[target]}", fontsize=9)
-    labels = [NAMES[m] + (" (sign turned)" if m == "auc" else "") for m in metrics]
+    labels = ["1 − AUC" if m == "auc" else NAMES[m] for m in metrics]
     axes[0].set_yticks(np.arange(len(metrics)), labels)
     axes[0].set_ylim(len(metrics) - 0.4, -0.6)
     words = {"epoch": "epochs", "method": "methods", "paper": "the paper's tables"}
