@@ -42,6 +42,9 @@ def compare(boot, pairs, metric="brier"):
     """
     values = boot.point[metric]
     best, title = values.idxmin(), _metric(metric)
+    if len(values) == 1:
+        low, high = (frame.loc[best, metric] for frame in boot.interval())
+        return [f"The {title} is {_number(values[best])} {_interval(low, high)}."]
     out = [f"**{_escape(best)}** has the lowest {title}, {_number(values[best])}."]
     for (a, b, m), row in pairs.iterrows():
         if m != metric or best not in (a, b):

@@ -31,8 +31,8 @@ __all__ = [
     "resample",
 ]
 
-BUDGET = 4e8
-"""Rows x methods x replicates that a report resamples: about 15 seconds of one core."""
+BUDGET = 2e8
+"""Rows x methods x replicates that a report resamples: about ten seconds of one core."""
 
 
 def replicates_within_budget(rows, methods, replicates):
@@ -48,13 +48,13 @@ def replicates_within_budget(rows, methods, replicates):
     Returns
     -------
     int
-        The number asked for, lowered so that rows x methods x replicates is at most 4e8, but
+        The number asked for, lowered so that rows x methods x replicates is at most 2e8, but
         not below 100.
 
     Examples
     --------
-    >>> replicates_within_budget(5000, 4, 1000), replicates_within_budget(10**6, 3, 1000)
-    (1000, 133)
+    >>> replicates_within_budget(5000, 4, 1000), replicates_within_budget(10**6, 1, 1000)
+    (1000, 200)
     """
     affordable = int(BUDGET / (rows * methods))
     return min(check_integer(replicates, "replicates"), max(100, affordable))

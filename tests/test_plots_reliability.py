@@ -79,7 +79,7 @@ def test_isotonic_curve_never_falls_and_truth_is_drawn(data):
     ax = reliability_diagram(y, p_hat, corp=True, p=p)
     curve = next(line for line in ax.lines if "isotonic" in line.get_label())
     assert (np.diff(curve.get_ydata()) >= 0).all()
-    scatter = next(c for c in ax.collections if c.get_label() == "true probability")
+    scatter = next(c for c in ax.collections if c.get_gid() == "truth")
     np.testing.assert_allclose(sorted(map(tuple, scatter.get_offsets())), sorted(zip(p_hat, p)))
 
 

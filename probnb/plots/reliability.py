@@ -146,16 +146,20 @@ def reliability_grid(y_true, predictions, p=None, columns=3, size=(2.6, 3.2), **
     ['a', 'b']
     """
     names = list(predictions.keys())
+    columns = -(-len(names) // -(-len(names) // columns))  # as few rows, more evenly filled
     _, axes = grid(len(names), columns=columns, size=size, sharex=True, sharey=True)
     for ax, name in zip(axes, names):
         p_hat = predictions[name]
         reliability_diagram(y_true, p_hat, ax=ax, p=p, **kwargs)
         ax.set_title(str(name).replace("$", r"\$"), loc="left", pad=16)
-        if (legend := ax.get_legend()) and ax is not axes[0]:
+        if legend := ax.get_legend():
             legend.remove()
         note = next(text for text in ax.texts if text.get_gid() == "note")
-        rows = note.get_text().replace(" to ", "–").replace(" rows", "")
+        rows = note.get_text().replace(" to ", "–").removesuffix(" rows")
         note.set(text=f"Brier {brier(y_true, p_hat):.3f} · {rows}", fontsize=8)
+    figure, (handles, labels) = axes[0].figure, axes[0].get_legend_handles_labels()
+    if len(labels) > 1:  # below the panels, where it hides nothing
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     for k, ax in enumerate(axes):
         if k % columns:
             ax.set_ylabel("")
@@ -194,10 +198,9 @@ def _scatter_truth(ax, p_hat, p):
         raise ValueError(f"p and y_prob must have the same length; got {len(p)}, {len(p_hat)}.")
     order = np.argsort(p_hat)
     rows = order[np.linspace(0, len(p) - 1, min(len(p), MAX_POINTS)).astype(int)]
-    ax.scatter(
-        p_hat[rows], p[rows], s=4, color=COLOURS["blue"], alpha=0.2, linewidth=0,
-        rasterized=True, zorder=2, label="true probability",
-    )  # fmt: skip
+    style = {"color": COLOURS["blue"], "linewidth": 0, "zorder": 2}
+    ax.scatter(p_hat[rows], p[rows], s=4, alpha=0.2, rasterized=True, gid="truth", **style)
+    ax.scatter([], [], s=14, alpha=0.8, label="true probability", **style)  # for the legend
 
 
 def _strip(ax, p_hat, colour, filled):
@@ -223,7 +226,8 @@ def _isotonic_curve(ax, y, p_hat, colour):
 
 def _note_counts(ax, count):
     low, high = count.min(), count.max()
-    rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    rows = f"{low:,} to {high:,}" if high - low > 1 else f"{high:,}"
+    rows = f"about {rows}" if high - low == 1 else rows
     text = f"{len(count)} bin{'s' if len(count) > 1 else ''} of {rows} row{'s' if high > 1 else ''}"
     ax.text(0, 1.01, text, transform=ax.transAxes, va="bottom", fontsize=8.5, color="0.35",
             gid="note")  # fmt: skip
