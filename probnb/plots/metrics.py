@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from ..binning import ks_curves
 from ..decomposition import brier_decomposition
@@ -288,6 +289,7 @@ def _points(ax, models, table, scenario, target, metric, kinds):
         style = dict(ms=size, color=COLOURS[colour], mec="white", mew=0.3, rasterized=True)
         ax.plot(rows[target], rows[metric], marker, label=f"{kind}s", **style)
         r[kind] = found["pearson"].iloc[0]
+    ax.xaxis.set_major_locator(MaxNLocator(3))
     return r
 
 
