@@ -170,7 +170,8 @@ def show_table(frame, digits=4):
     style = frame.style.format(precision=digits, thousands=",", escape="html")
     for axis in ("index", "columns"):
         style = style.format_index(str, axis=axis, escape="html")
-    return style.set_table_styles([cell])
+    # The class by which the book's theme knows a table to colour for a dark page.
+    return style.set_table_styles([cell]).set_table_attributes('class="dataframe"')
 
 
 def _narrow(frame):
