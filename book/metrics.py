@@ -160,9 +160,11 @@ axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 # the outcomes:
 #
 # $$
-# \mathrm{Brier} = \text{calibration} + \text{refinement}
-#   + \frac1N \sum_i (\hat p_i - q_{b(i)})^2
+# \begin{aligned}
+# \mathrm{Brier} = {} & \text{calibration} + \text{refinement} \\
+#   & + \frac1N \sum_i (\hat p_i - q_{b(i)})^2
 #   - \frac2N \sum_i (\hat p_i - q_{b(i)})(y_i - \bar y_{b(i)}) .
+# \end{aligned}
 # $$
 #
 # `brier_decomposition` reports all of them, so that the parts add up to the score with any binning.
