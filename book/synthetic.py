@@ -6,6 +6,7 @@
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -213,7 +214,9 @@ table[["AUC", "NLL"]]
 # The values that validation cross entropy chose:
 
 # %% tags=["hide-input"]
-outcome.chosen.query("method not in ('ce_overfit', 'temperature', 'platt', 'dirichlet', 'beta', 'mixnmatch')")
+outcome.chosen.query(
+    "method not in ('ce_overfit', 'temperature', 'platt', 'dirichlet', 'beta', 'mixnmatch')"
+)
 
 # %% [markdown]
 # ## Reliability of every method
