@@ -32,10 +32,9 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.data.layers",
     "probnb.example",
     "probnb.logistic_normal",
-    "probnb.metric_examples",
-    "probnb.metric_study",
-    "probnb.stored_runs",
     "probnb.theory_flow",
+    "probnb.theory_methods",
+    "probnb.theory_report",
     "probnb.validation",
 }
 MODULES = sorted(m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb."))
