@@ -10,14 +10,13 @@ integrals are those of `probnb.logistic_normal`.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from .logistic_normal import (
     mean_sigmoid,
     mean_slope,
     mean_softplus,
     product_moment,
-    slope_bend,
 )
 from .separability import separability_threshold
 from .validation import check_number, check_probabilities
@@ -26,8 +25,8 @@ __all__ = [
     "cross_entropy",
     "exact_cross_entropy",
     "exact_mse",
+    "fresh_predictions",
     "geometry",
-    "initial_slope",
     "mse",
     "mse_parts",
     "reliability",
@@ -125,6 +124,34 @@ def exact_mse(theta_hat, theta_star):
     True
     """
     return mse(*geometry(theta_hat, theta_star))
+
+
+def fresh_predictions(norm, along, gamma, size, seed):
+    """Sample predictions and true probabilities on fresh inputs, from the geometry alone.
+
+    Parameters
+    ----------
+    norm, along, gamma : float
+        Geometry of one estimate.
+    size : int
+        Number of inputs.
+    seed : int or Generator
+        Source of randomness.
+
+    Returns
+    -------
+    p_hat, p : ndarray of shape (size,)
+        Predictions and true probabilities.
+
+    Examples
+    --------
+    >>> p_hat, p = fresh_predictions(2.0, 1.0, 1.0, size=100_000, seed=0)
+    >>> bool(abs(((p_hat - p) ** 2).mean() - mse(2.0, 1.0, 1.0)) < 2e-3)
+    True
+    """
+    g1, g2 = np.random.default_rng(seed).standard_normal((2, size))
+    across = np.sqrt(max(norm**2 - along**2, 0.0))
+    return expit(along * g1 + across * g2), expit(gamma * g1)
 
 
 def cross_entropy(norm, along, gamma):
@@ -225,37 +252,6 @@ def mse_parts(norm, along, gamma):
     cross = product_moment(norm**2, gamma**2, along * gamma)
     calibration = np.maximum(0.25 - mean_slope(norm) - 2 * cross + curve, 0)
     return calibration, grouping
-
-
-def initial_slope(gamma, gamma_0):
-    r"""Slope of the error at the start of gradient flow in the limit of many samples: Lemma A.3.
-
-    Parameters
-    ----------
-    gamma, gamma_0 : array-like
-        Norms of the truth and of the starting point, at least 0.
-
-    Returns
-    -------
-    ndarray
-        :math:`\lim \mathrm{MSE}'_n(0) = -2\mu(\gamma_0)\{\gamma^2\mu(\gamma)^2 +
-        E[(\sigma(Z_0) - \frac12)\sigma'(Z_0)Z_0]\}` with :math:`Z_0 \sim N(0, \gamma_0^2)` and
-        :math:`\mu(s) = E\,\sigma'(N(0, s^2))`; per unit of training time.
-
-    Notes
-    -----
-    The paper prints the formula without the factor 2, the derivative of a square, and writes
-    gamma and gamma_0 for the variances where its norms call for their squares. Both are put right
-    here; the sign, all that Theorem A.1 needs, is the same.
-
-    Examples
-    --------
-    >>> round(float(initial_slope(1.0, 0.0)), 6)
-    -0.021346
-    """
-    gamma, gamma_0 = np.asarray(gamma, float), np.asarray(gamma_0, float)
-    signal = (gamma * mean_slope(gamma)) ** 2
-    return -2 * mean_slope(gamma_0) * (signal + slope_bend(gamma_0))
 
 
 def _array(value, name):

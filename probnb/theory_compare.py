@@ -12,21 +12,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import torch
-from torch.nn.functional import softplus
 
-from .empirical import p_emp_bin, p_emp_kernel
 from .theory import mse, mse_parts
-from .theory_model import Sample, draw, stable_step
-from .validation import check_choice
+from .theory_methods import calibrated_targets, mean_cross_entropy, ridge, train
+from .theory_model import draw, stable_step
 
 __all__ = [
     "Protocol",
-    "calibrated_targets",
     "cape_curves",
+    "cape_variants",
     "compare",
-    "ridge",
+    "step_table",
     "sweep",
-    "train",
 ]
 
 
@@ -70,127 +67,6 @@ class Protocol:
     penalties: tuple = tuple(np.geomspace(3.0, 3e-3, 9).tolist())
 
 
-def train(sample, validation, start, eta, epochs, epoch=1, targets=None):
-    """Gradient descent on soft targets; keeps the estimate of lowest validation cross entropy.
-
-    Parameters
-    ----------
-    sample, validation : Sample
-        Training and validation data.
-    start : Tensor of shape (r, p)
-        Starting estimates; they are candidates themselves.
-    eta : float
-        Step size.
-    epochs : int
-        Epochs.
-    epoch : int, default=1
-        Iterations per epoch.
-    targets : callable, optional
-        ``targets(t, theta)`` gives the soft targets (r, n) of epoch t = 1, 2, ...; the observed
-        outcomes by default.
-
-    Returns
-    -------
-    kept : Tensor of shape (r, p)
-        Estimates of lowest validation cross entropy, one per replicate.
-    when : ndarray of shape (r,)
-        Epochs at which they were reached.
-    norm, along : ndarray of shape (r, epochs + 1)
-        Geometry of all estimates on the way.
-    """
-    theta, kept, seen = start.clone(), start.clone(), []
-    lowest = torch.full_like(start[:, 0], torch.inf)
-    when = torch.zeros_like(lowest)
-    for t in range(epochs + 1):
-        if t > 0:
-            goal = sample.outcomes if targets is None else targets(t, theta)
-            for _ in range(epoch):
-                theta = theta - eta * sample.gradient(theta, goal)
-        loss = _cross_entropy(validation, theta)
-        better = loss < lowest
-        lowest, when = torch.where(better, loss, lowest), torch.where(better, t, when)
-        kept = torch.where(better[:, None], theta, kept)
-        seen.append(torch.stack([theta.norm(dim=1), theta[:, 0]]))  # the truth is along axis 0
-    norm, along = torch.stack(seen, dim=-1).cpu().numpy()
-    return kept, when.cpu().numpy(), norm, along
-
-
-def _cross_entropy(sample, theta):
-    logits = sample.logits(theta)
-    return (softplus(logits) - sample.outcomes * logits).mean(dim=1)
-
-
-def calibrated_targets(sample, protocol, estimator):
-    """Return CaPE's schedule: empirical probabilities in every m-th epoch, else the outcomes."""
-    check_choice(estimator, ("bin", "kernel"), "estimator")
-    outcomes = sample.outcomes.cpu().numpy()
-
-    def targets(t, theta):
-        if t % protocol.every:
-            return sample.outcomes
-        predictions = torch.sigmoid(sample.logits(theta)).cpu().numpy()
-        if estimator == "bin":
-            rows = [p_emp_bin(p, y, protocol.bins) for p, y in zip(predictions, outcomes)]
-        else:
-            settings = protocol.neighbours, protocol.sigma
-            rows = [p_emp_kernel(p, y, *settings) for p, y in zip(predictions, outcomes)]
-        return torch.from_numpy(np.stack(rows)).to(theta.device)
-
-    return targets
-
-
-def ridge(sample, penalties, tolerance=1e-8):
-    r"""Ridge logistic regression at several strengths, by Newton's method on all replicates.
-
-    Parameters
-    ----------
-    sample : Sample
-        Training data.
-    penalties : sequence of float
-        Strengths :math:`\lambda > 0` of :math:`L_n(\theta) + \frac\lambda2\|\theta\|^2`; fastest
-        from strong to weak, as each solution starts the next.
-    tolerance : float, default=1e-8
-        Norm of the gradient at which to stop.
-
-    Returns
-    -------
-    Tensor of shape (len(penalties), r, p)
-        The minimisers.
-
-    Raises
-    ------
-    RuntimeError
-        If Newton's method has not converged after 50 steps.
-    """
-    X = sample.inputs
-    if X.shape[2] > X.shape[1]:  # the minimiser lies in the span of the rows: n coordinates do
-        basis, square = torch.linalg.qr(X.mT)
-        zero = torch.zeros_like(square[:, 0])
-        inner = ridge(
-            Sample(square.mT.contiguous(), sample.outcomes, zero, zero), penalties, tolerance
-        )
-        return (basis @ inner[..., None])[..., 0]
-    n, p = X.shape[1:]
-    theta, found = torch.zeros_like(sample.start), []
-    identity = torch.eye(p, dtype=X.dtype, device=X.device)
-    for penalty in penalties:
-        for _ in range(50):
-            gradient = sample.gradient(theta, sample.outcomes) + penalty * theta
-            if gradient.norm(dim=1).max() < tolerance:
-                break
-            prediction = torch.sigmoid(sample.logits(theta))
-            weight = (prediction * (1 - prediction))[..., None] / n
-            hessian = X.mT @ (weight * X) + penalty * identity
-            theta = (
-                theta
-                - torch.cholesky_solve(gradient[..., None], torch.linalg.cholesky(hessian))[..., 0]
-            )
-        else:
-            raise RuntimeError(f"ridge did not converge at penalty {penalty!r}.")
-        found.append(theta)
-    return torch.stack(found)
-
-
 def compare(model, protocol=None):
     """Run every method on the data sets of one model.
 
@@ -229,7 +105,7 @@ def compare(model, protocol=None):
     kept, when, *_ = fit(torch.zeros_like(sample.start), protocol.horizon)
     rows["early stop from 0"] = (*_lengths(kept), unit * when)
     found = ridge(sample, protocol.penalties)
-    chosen = torch.stack([_cross_entropy(validation, theta) for theta in found]).argmin(dim=0)
+    chosen = torch.stack([mean_cross_entropy(validation, theta) for theta in found]).argmin(dim=0)
     theta = found[chosen, torch.arange(len(chosen))]
     strength = np.asarray(protocol.penalties)[chosen.cpu().numpy()]
     rows["ridge"] = (*_lengths(theta), strength)
@@ -279,6 +155,70 @@ def cape_curves(model, protocol=None):
         for name, goal in goals.items()
     }
     return unit * np.arange(curves["cross entropy"].shape[1]), curves
+
+
+def cape_variants(model, changes, protocol=None):
+    """Run CaPE with other settings, on the same data.
+
+    Parameters
+    ----------
+    model : Model
+        The setting.
+    changes : dict of dict
+        By label, the fields of `Protocol` to change.
+    protocol : Protocol, optional
+        What they are changed from.
+
+    Returns
+    -------
+    DataFrame
+        The table of `compare` for early stopping and CaPE, with a column `variant`.
+    """
+    protocol = Protocol(penalties=(1.0,)) if protocol is None else protocol
+    tables = []
+    for label, change in changes.items():
+        table = compare(model, replace(protocol, **change))
+        kept = table["method"].isin(["early stop", "CaPE (bin)", "CaPE (kernel)"])
+        tables.append(table[kept].assign(variant=label))
+    return pd.concat(tables, ignore_index=True)
+
+
+def step_table(model, protocol=None):
+    """Take apart the first step after the early stop: how much confidence, how much direction.
+
+    Parameters
+    ----------
+    model : Model
+        The setting, with a signal.
+    protocol : Protocol, optional
+        How to run the methods.
+
+    Returns
+    -------
+    DataFrame
+        A row per kind of targets; means over replicates of the step's length per unit of training
+        time, its component along the estimate ("confidence"), its component towards the truth at
+        right angles to the estimate ("direction"), and the standard error of the latter.
+    """
+    protocol = replace(Protocol() if protocol is None else protocol, every=1)
+    sample, _, fit, _ = _prepare(model, protocol)
+    theta = fit(sample.start, protocol.horizon)[0]
+    along = theta / theta.norm(dim=1, keepdim=True)
+    truth = sample.truth - (along @ sample.truth)[:, None] * along
+    truth = truth / truth.norm(dim=1, keepdim=True)
+    goals = {"cross entropy": sample.outcomes}
+    for estimator in ("bin", "kernel"):
+        targets = calibrated_targets(sample, protocol, estimator)
+        goals[f"CaPE ({estimator})"] = targets(1, theta)
+    rows = {}
+    for name, goal in goals.items():
+        step = -sample.gradient(theta, goal)
+        new = (step * truth).sum(dim=1)
+        parts = step.norm(dim=1), (step * along).sum(dim=1), new
+        error = float(new.std()) / np.sqrt(len(new))
+        rows[name] = [float(part.mean()) for part in parts] + [error]
+    columns = ["length", "confidence", "direction", "standard error"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 def _lengths(theta):

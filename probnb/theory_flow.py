@@ -1,7 +1,7 @@
 """The two lemmas behind Theorem A.1, held against simulation.
 
 Lemma A.3: the error falls at the start of gradient flow, at a rate known in the limit
-(`probnb.theory.initial_slope`). Lemma A.4: gradient descent stays within a multiple of its step
+(`initial_slope`). Lemma A.4: gradient descent stays within a multiple of its step
 size of gradient flow.
 """
 
@@ -11,11 +11,43 @@ import numpy as np
 import torch
 from scipy.integrate import solve_ivp
 
+from .logistic_normal import mean_slope, slope_bend
 from .theory import exact_mse
 from .theory_model import check_step
 from .validation import check_number
 
-__all__ = ["flow_gap", "measured_slope"]
+__all__ = ["flow_gap", "initial_slope", "measured_slope"]
+
+
+def initial_slope(gamma, gamma_0):
+    r"""Slope of the error at the start of gradient flow in the limit of many samples: Lemma A.3.
+
+    Parameters
+    ----------
+    gamma, gamma_0 : array-like
+        Norms of the truth and of the starting point, at least 0.
+
+    Returns
+    -------
+    ndarray
+        :math:`\lim \mathrm{MSE}'_n(0) = -2\mu(\gamma_0)\{\gamma^2\mu(\gamma)^2 +
+        E[(\sigma(Z_0) - \frac12)\sigma'(Z_0)Z_0]\}` with :math:`Z_0 \sim N(0, \gamma_0^2)` and
+        :math:`\mu(s) = E\,\sigma'(N(0, s^2))`; per unit of training time.
+
+    Notes
+    -----
+    The paper prints the formula without the factor 2, the derivative of a square, and writes
+    gamma and gamma_0 for the variances where its norms call for their squares. Both are put right
+    here; the sign, all that Theorem A.1 needs, is the same.
+
+    Examples
+    --------
+    >>> round(float(initial_slope(1.0, 0.0)), 6)
+    -0.021346
+    """
+    gamma, gamma_0 = np.asarray(gamma, float), np.asarray(gamma_0, float)
+    signal = (gamma * mean_slope(gamma)) ** 2
+    return -2 * mean_slope(gamma_0) * (signal + slope_bend(gamma_0))
 
 
 def measured_slope(sample, width=1e-3):
@@ -32,7 +64,7 @@ def measured_slope(sample, width=1e-3):
     -------
     ndarray of shape (r,)
         d/dt of the mean squared error at t = 0. Its mean over data sets and starting points tends
-        to `probnb.theory.initial_slope`.
+        to `initial_slope`.
 
     Examples
     --------

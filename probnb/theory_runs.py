@@ -41,6 +41,8 @@ class Path:
         Norm of the truth.
     theta : Tensor of shape (r, p)
         The last estimates.
+    onto : ndarray of shape (r, k), optional
+        Component along the direction that was asked for.
     """
 
     time: np.ndarray
@@ -48,6 +50,7 @@ class Path:
     along: np.ndarray
     gamma: float
     theta: torch.Tensor
+    onto: np.ndarray | None = None
 
     @property
     def mse(self):
@@ -61,18 +64,19 @@ def record_at(steps, records=60):
     return np.unique(np.r_[0, np.geomspace(1, steps, records).round().astype(int)])
 
 
-def _run(sample, steps, update, record):
+def _run(sample, steps, update, record, onto=None):
     """Apply `update(k, theta)` `steps` times; the geometry at the iterations in `record`."""
     record, theta, kept = set(np.asarray(record).tolist()), sample.start.clone(), []
     gamma = float(sample.truth.norm())
     direction = sample.truth / gamma if gamma > 0 else sample.truth
     for k in range(steps + 1):
         if k in record:
-            kept.append(torch.stack([theta.norm(dim=1), theta @ direction]))
+            lengths = [theta.norm(dim=1), theta @ direction]
+            kept.append(torch.stack(lengths if onto is None else [*lengths, (theta * onto).sum(1)]))
         if k < steps:
             theta = update(k, theta)
-    norm, along = torch.stack(kept, dim=-1).cpu().numpy()
-    return norm, along, gamma, theta
+    norm, along, *rest = torch.stack(kept, dim=-1).cpu().numpy()
+    return norm, along, gamma, theta, *rest
 
 
 def gradient_descent(sample, eta, steps, record=None):
@@ -113,7 +117,7 @@ def gradient_descent(sample, eta, steps, record=None):
     return Path(eta * record, *run)
 
 
-def late_training(sample, eta, steps, record=None):
+def late_training(sample, eta, steps, record=None, onto=None):
     r"""Follow training to its end, where plain gradient descent takes for ever.
 
     On separable data the norm grows like the logarithm of time. Steps of
@@ -131,6 +135,8 @@ def late_training(sample, eta, steps, record=None):
         Iterations.
     record : sequence of int, optional
         Iterations to record; all by default.
+    onto : Tensor of shape (r, p), optional
+        Directions along which to record the component of the estimate.
 
     Returns
     -------
@@ -161,7 +167,7 @@ def late_training(sample, eta, steps, record=None):
         log_time = torch.logaddexp(log_time, np.log(eta) - log_mean)
         return theta + eta * sample.pull(pull)
 
-    run = _run(sample, steps, update, record)
+    run = _run(sample, steps, update, record, onto)
     if steps in wanted:
         clock.append(log_time)
     return Path(torch.stack(clock, dim=-1).cpu().numpy(), *run)

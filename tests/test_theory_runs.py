@@ -10,15 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from probnb.separability import max_margin
 from probnb.theory import exact_cross_entropy, exact_mse
-from probnb.theory_compare import (
-    Protocol,
-    calibrated_targets,
-    cape_curves,
-    compare,
-    ridge,
-    sweep,
-    train,
-)
+from probnb.theory_compare import Protocol, cape_curves, compare, sweep
+from probnb.theory_methods import calibrated_targets, ridge, train
 from probnb.theory_model import Model, draw, stable_step
 from probnb.theory_runs import collapsed, gradient_descent, late_training, record_at, sgd
 
