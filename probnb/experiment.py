@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 from . import losses, models, store
 from .batches import device_type, make_fabric, precision_of
-from .jobs import Job, job_key, plan  # noqa: F401
+from .jobs import job_key
 from .training import Fit, fit
 
 __all__ = ["load_fit", "run_jobs"]

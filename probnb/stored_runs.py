@@ -150,16 +150,16 @@ def embedded_run(scenario, results, seed=0):
         The stored run: cross entropy, resampled labels and post-processing, about half a minute
         on two cores.
     """
-    from . import experiment, rows  # torch, which stored results do not need
+    from . import experiment, jobs, rows  # torch, which stored results do not need
     from .data.faces import load_faces
     from .profiles import PROFILES, make_profile
 
     settings = make_profile("smoke", **EMBEDDED)
     names = [name for name, method in METHODS.items() if _quick(method)]
     splits = load_faces(scenario, None, size=settings.size, n=settings.images, seed=seed)
-    plan = experiment.plan(names, settings, seed)
-    jobs = [job for candidates in plan.values() for job in candidates]
-    fits = experiment.run_jobs(jobs, splits, directory=Path(results) / "fits", device="cpu")
+    plan = jobs.plan(names, settings, seed)
+    everything = [job for candidates in plan.values() for job in candidates]
+    fits = experiment.run_jobs(everything, splits, directory=Path(results) / "fits", device="cpu")
     base = PROFILES["smoke"]
     target = rows.run_directory(
         Path(results) / "synthetic", scenario, "drawn", "smoke", settings, base, seed
