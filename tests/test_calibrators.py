@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, log_softmax, logit
@@ -341,6 +341,9 @@ def test_log_loss_is_never_above_the_uncalibrated_one(Calibrator, scale):
     )
 )
 @settings(max_examples=60, deadline=None)
+@example(rows=[(0.0, 0), (1e-200, 1), (5e-324, 1)])
+@example(rows=[(-1e-11, 0), (1e-11, 1), (-50.0, 1)])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_any_rows_give_finite_bounded_fits_no_worse_than_before(rows):
     s, y = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     for Calibrator in (TemperatureScaling, PlattScaling, BetaCalibration):

@@ -118,7 +118,7 @@ class PlattScaling(Calibrator):
 def fit_slope(log_odds, y):
     """The factor 1/T of temperature scaling: positive, finite, best in log-loss."""
     largest = np.abs(log_odds).max()
-    if largest == 0:
+    if largest < 1e-12:  # every probability is 1/2 to within rounding: nothing to scale
         return 1.0
     ridge, lowest = 2 * RIDGE * min(1.0, rms(log_odds)) ** 2, lowest_slope(log_odds)
 
@@ -136,4 +136,4 @@ def fit_slope(log_odds, y):
 def lowest_slope(log_odds):
     """Where 1/T stops: there no probability is further than 0.00025 from 1/2."""
     largest = np.abs(log_odds).max()
-    return min(1.0, 1e-3 / largest) if largest > 0 else 0.0
+    return min(1.0, 1e-3 / largest) if largest >= 1e-12 else 0.0
