@@ -83,7 +83,7 @@ def probability(age, scenario):
     age = np.asarray(age, dtype=np.float64)
     wrong = ~((age >= 0) & (age <= 150))
     if wrong.any():
-        raise ValueError(f"age must be in [0, 150] years; got {age[wrong].flat[0]!r}.")
+        raise ValueError(f"age must be in [0, 150] years; got {age[wrong].flat[0].item()!r}.")
     return SCENARIOS[scenario](age)
 
 

@@ -93,7 +93,7 @@ def check_outcomes(y, name="y_true"):
     wrong = (y != 0) & (y != 1)  # True for NaN as well
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must hold only 0 and 1; got {y[row]!r} in row {row}.")
+        raise ValueError(f"{name} must hold only 0 and 1; got {y[row].item()!r} in row {row}.")
     return y
 
 
@@ -121,7 +121,7 @@ def check_probabilities(p, name="y_prob"):
     wrong = ~((p >= 0) & (p <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must hold probabilities in [0, 1]; got {p[row]!r} in row {row}.")
+        raise ValueError(f"{name} must hold probabilities in [0, 1]; got {p[row].item()!r} in row {row}.")
     return p
 
 
