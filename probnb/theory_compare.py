@@ -172,14 +172,13 @@ def cape_variants(model, changes, protocol=None):
     Returns
     -------
     DataFrame
-        The table of `compare` for early stopping and CaPE, with a column `variant`.
+        The table of `compare` with a column `variant`.
     """
-    protocol = Protocol(penalties=(1.0,)) if protocol is None else protocol
-    tables = []
-    for label, change in changes.items():
-        table = compare(model, replace(protocol, **change))
-        kept = table["method"].isin(["early stop", "CaPE (bin)", "CaPE (kernel)"])
-        tables.append(table[kept].assign(variant=label))
+    protocol = Protocol() if protocol is None else protocol
+    tables = [
+        compare(model, replace(protocol, **change)).assign(variant=label)
+        for label, change in changes.items()
+    ]
     return pd.concat(tables, ignore_index=True)
 
 

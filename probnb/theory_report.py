@@ -20,6 +20,7 @@ __all__ = [
     "say_phase",
     "say_slopes",
     "say_step",
+    "say_variants",
     "say_verdict",
     "summary_table",
     "variant_table",
@@ -175,11 +176,28 @@ def say_step(table):
     """Describe what a step towards CaPE's targets does, compared with one towards the outcomes."""
     share = 100 * table.div(table.loc["cross entropy"])
     bins, kernel = share.loc["CaPE (bin)"], share.loc["CaPE (kernel)"]
+    effect = {True: "also raises", False: "lowers"}
     return (
-        f"A step towards CaPE's targets pushes the confidence by {bins.confidence:.0f} % (bin) and "
-        f"{kernel.confidence:.0f} % (kernel) of what a step towards the outcomes does, and turns "
-        f"the estimate to the truth by {bins.direction:.0f} % and {kernel.direction:.0f} % of it."
+        f"CaPE (bin) {effect[bool(bins.confidence > 0)]} the confidence, CaPE (kernel) "
+        f"{effect[bool(kernel.confidence > 0)]} it: by {bins.confidence:.0f} % and "
+        f"{kernel.confidence:.0f} % of what a step towards the outcomes does. They turn the "
+        f"estimate to the truth by {bins.direction:.0f} % and {kernel.direction:.0f} % of it."
     )
+
+
+def say_variants(table):
+    """Say whether a variant of CaPE beats early stopping, and the best moment."""
+    wide = table.pivot(index=["variant", "replicate"], columns="method", values="mse")
+    lines = []
+    for rival, name in (("early stop", "the early stop"), ("oracle", "the best moment")):
+        score = {}
+        for method in ("CaPE (bin)", "CaPE (kernel)"):
+            groups = (wide[method] - wide[rival]).groupby(level=0)
+            for variant, z in (groups.mean() / groups.sem()).fillna(0).items():
+                score[method, variant] = z
+        won, lost = sum(z < -2 for z in score.values()), sum(z > 2 for z in score.values())
+        lines.append(f"{name} in {won} of {len(score)} and is clearly worse in {lost}")
+    return f"CaPE is clearly better than {lines[0]}; it is clearly better than {lines[1]}."
 
 
 def say_verdict(table):
@@ -196,7 +214,7 @@ def say_verdict(table):
     }
     answer = "no" if beyond == 0 else f"in {beyond} of {total} comparisons"
     return (
-        f"**Does CaPE beat the best stopping time? In this model: {answer}.** Against the stopping "
+        f"**Does CaPE beat the best stopping time? On this grid: {answer}.** Against the stopping "
         f"time chosen by validation it is clearly better in {won} of {total} comparisons and "
         f"clearly worse in {lost} (beyond two standard errors, of which chance alone gives about "
         f"{0.023 * total:.0f} on either side), with a mean change of "
@@ -242,13 +260,14 @@ def variant_table(table, baseline="early stop"):
     Returns
     -------
     DataFrame
-        A row per variant, a column per estimator: "change in percent ± standard error".
+        A row per variant; for each CaPE, the best moment and ridge "change in percent ±
+        standard error".
     """
     wide = table.pivot(index=["variant", "replicate"], columns="method", values="mse")
     order = list(table["variant"].unique())
     base = wide[baseline].groupby(level=0).mean()
     cells = {}
-    for method in wide.columns.drop(baseline):
+    for method in ("CaPE (bin)", "CaPE (kernel)", "oracle", "ridge"):
         groups = (wide[method] - wide[baseline]).groupby(level=0)
         mean, error = 100 * groups.mean() / base, 100 * groups.sem() / base
         cells[method] = [f"{mean[v]:+.1f} ± {error[v]:.1f}" for v in order]

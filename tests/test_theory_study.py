@@ -138,10 +138,15 @@ def test_grid_sentences_and_maps(cells):
 def test_cape_variants_and_steps():
     table = cape_variants(SMALL, {"a": {}, "b": {"every": 1}}, QUICK)
     shown = say.variant_table(table)
-    assert list(shown.index) == ["a", "b"] and list(shown) == ["CaPE (bin)", "CaPE (kernel)"]
+    assert list(shown.index) == ["a", "b"] and list(shown)[2:] == ["oracle", "ridge"]
+    assert "of 4 and" in say.say_variants(table)
     steps = step_table(SMALL, QUICK)
     assert list(steps.index) == ["cross entropy", "CaPE (bin)", "CaPE (kernel)"]
     assert (steps.length >= steps.confidence.abs() - 1e-12).all()
+    # targets coarser than the predictions shrink the estimate
+    coarse = step_table(SMALL, Protocol(**{**vars(QUICK), "bins": 1, "sigma": 10.0}))
+    assert coarse.loc["CaPE (bin)", "confidence"] < 0
+    assert "lowers the confidence" in say.say_step(coarse)
     # with a bin for each example CaPE trains on the outcomes
     one = step_table(SMALL, Protocol(**{**vars(QUICK), "bins": SMALL.n}))
     np.testing.assert_allclose(one.loc["CaPE (bin)"], one.loc["cross entropy"], atol=1e-10)
