@@ -98,8 +98,10 @@ def test_critical_ratios_are_sorted_and_near_the_formula():
     assert figures.phase_figure(critical, gammas, 100).get_ylabel()
 
 
-def test_appendix_b_figures():
-    run = appendix_b(Model(n=60, kappa=1.0, replicates=2), iterations=300, batch=20)
+@pytest.mark.parametrize("gamma_0", [0.0, 1.0])
+def test_appendix_b_figures(gamma_0):
+    model = Model(n=60, kappa=1.0, gamma_0=gamma_0, replicates=2)
+    run = appendix_b(model, iterations=300, batch=20)
     assert run.observed.norm.shape == run.resampled.norm.shape == (2, len(run.iterations))
     assert np.array_equal(run.observed.norm[:, 0], run.resampled.norm[:, 0])
     assert len(figures.appendix_b_panels(run, points=50)) == 4

@@ -282,7 +282,10 @@ def appendix_b_panels(run, seed=0, points=1000):
         ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], lw=1)
         ax.plot(p_hat, p, "o", ms=2.2, color=COLOURS["sky"], alpha=0.45, mew=0)
         q = np.linspace(0.001, 0.999, 300)
-        ax.plot(q, reliability(q, norm, along, path.gamma), color=COLOURS["black"], lw=1.8)
+        if norm > 0:
+            ax.plot(q, reliability(q, norm, along, path.gamma), color=COLOURS["black"], lw=1.8)
+        else:  # a start at 0: one prediction, and as good as a coin
+            ax.plot(0.5, 0.5, "o", color=COLOURS["black"], ms=5)
         error = 100 * float(path.mse[0, k])
         ax.set(title=title, xlabel="prediction", xlim=(0, 1), ylim=(0, 1), aspect="equal")
         ax.text(0.04, 0.91, f"MSE {error:.2f}", transform=ax.transAxes, fontsize=9)
