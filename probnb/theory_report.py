@@ -176,12 +176,13 @@ def say_step(table):
     """Describe what a step towards CaPE's targets does, compared with one towards the outcomes."""
     share = 100 * table.div(table.loc["cross entropy"])
     bins, kernel = share.loc["CaPE (bin)"], share.loc["CaPE (kernel)"]
-    effect = {True: "also raises", False: "lowers"}
+    effect = {True: "raises", False: "lowers"}
     return (
         f"CaPE (bin) {effect[bool(bins.confidence > 0)]} the confidence, CaPE (kernel) "
-        f"{effect[bool(kernel.confidence > 0)]} it: by {bins.confidence:.0f} % and "
-        f"{kernel.confidence:.0f} % of what a step towards the outcomes does. They turn the "
-        f"estimate to the truth by {bins.direction:.0f} % and {kernel.direction:.0f} % of it."
+        f"{effect[bool(kernel.confidence > 0)]} it: the push is {bins.confidence:.0f} % and "
+        f"{kernel.confidence:.0f} % of that of a step towards the outcomes. Of what such a step "
+        f"turns the estimate to the truth, CaPE keeps {bins.direction:.0f} % and "
+        f"{kernel.direction:.0f} %."
     )
 
 
