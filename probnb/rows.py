@@ -134,6 +134,11 @@ def run_directory(results_dir, task, data, profile_name, profile, base, seed):
         with a hash, so that an altered recipe never passes for the profile.
     seed : int
         The run's seed.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder, which need not exist yet.
     """
     name = f"{task}-{data}-{profile_name}-seed{seed}"
     if profile != base:

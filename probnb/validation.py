@@ -121,7 +121,8 @@ def check_probabilities(p, name="y_prob"):
     wrong = ~((p >= 0) & (p <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must hold probabilities in [0, 1]; got {p[row].item()!r} in row {row}.")
+        value = p[row].item()
+        raise ValueError(f"{name} must hold probabilities in [0, 1]; got {value!r} in row {row}.")
     return p
 
 
