@@ -210,6 +210,27 @@ def train_one_epoch(fabric, model, optimizer, scale, data, soft, loss, recipe, e
     Order and augmentation depend on the seed and the epoch alone. A last batch of one joins the
     batch before it, since batch normalisation cannot use it.
 
+    Parameters
+    ----------
+    fabric : lightning_fabric.Fabric
+        Device, precision and processes.
+    model : torch.nn.Module
+        The network, as set up by Fabric.
+    optimizer : torch.optim.Optimizer
+        The optimiser, as set up by Fabric.
+    scale : tuple or None
+        From `probnb.batches.input_scale`.
+    data : probnb.data.ProbabilityData
+        Training data on the device.
+    soft : torch.Tensor of shape (n,)
+        Targets, probabilities of outcome 1.
+    loss : callable
+        Called as ``loss(logits, targets)``.
+    recipe : Recipe
+        Batch size, seed, augmentation and adversarial step.
+    epoch : int
+        Number of the epoch, from 1.
+
     Returns
     -------
     float
