@@ -7,11 +7,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-from probnb.batches import input_scale, make_fabric
 from probnb.data.faces import load_faces
-from probnb.losses import CrossEntropy
-from probnb.models import ResNet18
-from probnb.training import Recipe, train_one_epoch
+from probnb.training.batches import input_scale, make_fabric
+from probnb.training.loop import Recipe, train_one_epoch
+from probnb.training.losses import CrossEntropy
+from probnb.training.models import ResNet18
 
 RECIPE = Recipe(batch_size=128)
 

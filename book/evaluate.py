@@ -6,6 +6,7 @@
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -60,8 +61,9 @@ check_integer(seed, "seed", minimum=0)
 # %matplotlib inline
 from IPython.display import Markdown
 
-from probnb.advice import in_short
-from probnb.cells import (
+from probnb.plots.reliability import reliability_grid
+from probnb.plots.style import use_style
+from probnb.report.cells import (
     calibration_cells,
     gain_cells,
     group_cells,
@@ -69,11 +71,10 @@ from probnb.cells import (
     pair_cells,
     show_table,
 )
-from probnb.example import draw_example
-from probnb.gains import calibration_gains
-from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
-from probnb.report import (
+from probnb.report.example import draw_example
+from probnb.report.gains import calibration_gains
+from probnb.report.read import check_table, read_predictions
+from probnb.report.tables import (
     calibration_table,
     check_rows,
     decomposition_table,
@@ -81,7 +82,7 @@ from probnb.report import (
     paired_table,
     resample,
 )
-from probnb.tabular import check_table, read_predictions
+from probnb.report.words import in_short
 
 use_style()
 settings = {"columns": columns, "y": y, "p": p, "group": group, "cluster": cluster, "scale": scale}

@@ -6,6 +6,7 @@
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -37,7 +38,7 @@ replicates = 1000  # bootstrap replicates
 from probnb.notebook import check_parameters, results_path
 
 check_parameters(globals(), "results_dir scenarios bins seed replicates")
-from probnb.stored_runs import check_scenarios, complete_runs
+from probnb.experiment.stored_runs import check_scenarios, complete_runs
 from probnb.validation import check_integer
 
 scenarios = check_scenarios(scenarios)
@@ -50,10 +51,9 @@ results = [results_path(results_dir), results_path().parent / "results"]
 import pandas as pd
 from IPython.display import Markdown
 
-from probnb import metric_examples as examples
-from probnb import metric_study as study
+from probnb.chapters.metrics import examples, study
+from probnb.chapters.metrics import figures as plots
 from probnb.metrics import bootstrap, brier, brier_decomposition, evaluate
-from probnb.plots import metrics as plots
 from probnb.plots.reliability import reliability_grid
 from probnb.plots.style import use_style
 

@@ -70,8 +70,8 @@ check_parameters(
     epochs patience batch_size learning_rate finetune_epochs finetune_learning_rates every phase bins
     neighbours sigmas gammas entropy_betas mmce_betas adversarial""",
 )
+from probnb.experiment.profiles import PROFILE_FIELDS, PROFILES, make_profile
 from probnb.methods import check_methods
-from probnb.profiles import PROFILE_FIELDS, PROFILES, make_profile
 from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choice, check_integer
 
@@ -88,18 +88,21 @@ results = results_path(results_dir)
 import numpy as np
 from IPython.display import Markdown
 
-from probnb import experiment, jobs, rows, summary
-from probnb.bootstrap import bootstrap
-from probnb.data.faces import load_faces
-from probnb.plots.faces import face_grid
-from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
-from probnb.plots.synthetic import (
+from probnb.chapters.synthetic.figures import (
     labelled,
     learning_curves,
     overfitting_figure,
     scenario_figure,
 )
+from probnb.data.faces import load_faces
+from probnb.experiment import plan as jobs
+from probnb.experiment import results as rows
+from probnb.experiment import run as experiment
+from probnb.experiment import summary
+from probnb.metrics.resampling import bootstrap
+from probnb.plots.faces import face_grid
+from probnb.plots.reliability import reliability_grid
+from probnb.plots.style import use_style
 
 use_style()
 
@@ -131,7 +134,7 @@ axes = scenario_figure(scenario, train.groups, train.probabilities, train.outcom
 # ## Training
 #
 # Every method is *a schedule of soft targets* and *a loss*, and goes through the same loop
-# (`probnb.training.fit`). The early-stopped network is the one with the lowest cross entropy on
+# (`probnb.training.loop.fit`). The early-stopped network is the one with the lowest cross entropy on
 # validation data; the strength of each regulariser, and the learning rate and bins of CaPE, are
 # chosen by the same criterion from small grids. First, cross entropy on the observed outcomes, and
 # the best case: outcomes drawn afresh in each epoch, as if there were no end of data.

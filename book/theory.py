@@ -6,6 +6,7 @@
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -93,20 +94,9 @@ from dataclasses import replace
 import torch
 from IPython.display import Markdown
 
-from probnb import theory_report as say
-from probnb.plots import theory as figures
-from probnb.plots.style import grid, use_style
-from probnb.theory_compare import (
-    Protocol,
-    cape_curves,
-    cape_variants,
-    compare,
-    step_table,
-    sweep,
-)
-from probnb.theory_model import Model, draw
-from probnb.theory_runs import gradient_descent, record_at
-from probnb.theory_study import (
+from probnb.chapters.theory import figures
+from probnb.chapters.theory import words as say
+from probnb.chapters.theory.study import (
     appendix_b,
     critical_ratios,
     early_learning,
@@ -114,6 +104,17 @@ from probnb.theory_study import (
     memorise,
     slope_table,
 )
+from probnb.plots.style import grid, use_style
+from probnb.theory.compare import (
+    Protocol,
+    cape_curves,
+    cape_variants,
+    compare,
+    step_table,
+    sweep,
+)
+from probnb.theory.descent import gradient_descent, record_at
+from probnb.theory.model import Model, draw
 
 use_style()
 torch.set_num_threads(threads)
@@ -139,7 +140,7 @@ model = Model(n, kappa, gamma, gamma_0, replicates, seed, device)
 #    {\sqrt{(\|\hat\theta\|^2 + 4K_1^2)(\|\theta^*\|^2 + 4K_2^2)}}. $$
 #
 # What is left to integrate is smooth in $K_1$ and $K_2$ at any norm: 34 points for each give fifteen
-# digits (`probnb.logistic_normal`). The same trick yields the expected cross entropy and the whole
+# digits (`probnb.theory.logistic_normal`). The same trick yields the expected cross entropy and the whole
 # reliability curve $q \mapsto P(y = 1 \mid \hat p = q)$.
 #
 # In this picture an estimate is a point: its component along the truth, and the length of the rest.

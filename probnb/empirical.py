@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .binning import reliability_bins
+from .metrics.binning import reliability_bins
 from .validation import check_integer, check_number, check_pair
 
 __all__ = ["p_emp_bin", "p_emp_kernel"]

@@ -1,7 +1,8 @@
 """The rows of the paper's tables: what each method trains, from where, on what, with what loss.
 
-A method is data. `probnb.jobs` turns the rows that are asked for into fits, each done once
-however many rows read it. No torch here, so that a notebook can check names in its first second.
+A method is data. `probnb.experiment.plan` turns the rows that are asked for into fits, each done
+once however many rows read it. No torch here, so that a notebook can check names in its
+first second.
 """
 
 from __future__ import annotations

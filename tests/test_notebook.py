@@ -41,7 +41,7 @@ def test_paths(tmp_path, monkeypatch):
 def test_checking_parameters_needs_no_torch():
     """So that a wrong parameter stops a notebook in its first second."""
     code = (
-        "import sys, probnb.notebook, probnb.methods, probnb.profiles, probnb.scenarios;"
+        "import sys, probnb.notebook, probnb.methods, probnb.experiment.profiles, probnb.scenarios;"
         "assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

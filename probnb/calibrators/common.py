@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..scores import CLIP
+from ..metrics.scores import CLIP
 from ..validation import check_probabilities
 
 __all__ = ["CalibrationWarning", "logits_from_probabilities"]
@@ -142,7 +142,7 @@ def logits_from_probabilities(p):
     Parameters
     ----------
     p : array-like of shape (n,)
-        Probabilities of outcome 1. As in `probnb.scores.nll`, they are moved into
+        Probabilities of outcome 1. As in `probnb.metrics.scores.nll`, they are moved into
         [2.2e-16, 1 - 2.2e-16] first, so that 0 and 1 get log-odds of -36.04 and 36.04 in place
         of infinite ones.
 

@@ -3,7 +3,7 @@
 They stand in for photographs where none are at hand. Every face has a true age; it shows through
 head shape, features, hair, skin and wrinkles, each of which follows an *apparent* age of its own,
 scattered around the true one. Pose, light, skin tone, hair style, expression, background and
-sensor noise carry no information. `probnb.data.layers` turns the traits into pixels.
+sensor noise carry no information. `probnb.data.face_rendering` turns the traits into pixels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from scipy.special import expit, ndtri
 
 from ..validation import check_integer
-from .layers import BLOCK, render
+from .face_rendering import BLOCK, render
 
 __all__ = ["VERSION", "drawn_faces"]
 

@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from ..binning import reliability_bins
-from ..proportion import proportion_interval
-from ..scores import brier
+from ..metrics.binning import reliability_bins
+from ..metrics.intervals import proportion_interval
+from ..metrics.scores import brier
 from ..validation import check_choice, check_pair, check_probabilities
 from .style import COLOURS, grid
 
@@ -44,7 +44,7 @@ def reliability_diagram(
     bins : int, default=15
         Number of bins with equally many rows; equal predictions share a bin.
     interval : {"clopper-pearson", "bootstrap"} or None, default="clopper-pearson"
-        Bars about each bin's mean outcome; see `probnb.proportion.proportion_interval`.
+        Bars about each bin's mean outcome; see `probnb.metrics.intervals.proportion_interval`.
     level : float, default=0.95
         Coverage of the bars, in (0, 1).
     histogram : bool, default=True

@@ -1,0 +1,1 @@
+"""From the rows of a table to finished trainings and their numbers."""

@@ -1,0 +1,162 @@
+"""Tables and sentences about a finished comparison, made from its numbers alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..methods import METHODS
+from ..published import published
+
+__all__ = ["compare", "comparison_table", "conclusions"]
+
+NAMES = {
+    "mse_p": "MSE_p",
+    "kl_p": "KL_p",
+    "ece": "ECE",
+    "mce": "MCE",
+    "ks": "KS",
+    "brier": "Brier",
+    "auc": "AUC",
+    "nll": "NLL",
+}
+"""Names of the metrics in tables."""
+
+
+def comparison_table(result, scenario):
+    """Put the measured table beside the paper's, both times 100.
+
+    Parameters
+    ----------
+    result : probnb.metrics.resampling.Bootstrap
+        Metrics of every method on the test data.
+    scenario : str
+        Scenario or task of the paper, for its numbers.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One line a method; for each metric a column ``ours`` with one bootstrap standard deviation
+        and, where the paper has numbers, a column ``paper``. Marked values are misprints or
+        suspect; see `probnb.published.published`.
+    """
+    std = result.std()
+    paper = published(scenario)
+    columns = {}
+    for metric in result.point.columns:
+        ours = [
+            f"{100 * value:.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * spread:.2f}"
+            for value, spread in zip(result.point[metric], std[metric])
+        ]
+        columns[NAMES[metric], "ours"] = ours
+        printed = paper[paper["metric"] == metric].set_index("method")
+        if len(printed):
+            columns[NAMES[metric], "paper"] = [
+                _printed(printed.loc[name]) if name in printed.index else "–"
+                for name in result.point.index
+            ]
+    labels = [METHODS[name].label for name in result.point.index]
+    return pd.DataFrame(columns, index=pd.Index(labels, name="×100"))
+
+
+def _printed(row):
+    gap = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
+    spread = "" if np.isnan(row["std"]) else f"{gap}{row['std']:.2f}"
+    return f"{row['value']:.2f}{spread}{'*' if row['mark'] else ''}"
+
+
+def compare(result, reference, metric="mse_p", level=0.95):
+    """Difference of every method to one of them, on the same resamples.
+
+    Parameters
+    ----------
+    result : probnb.metrics.resampling.Bootstrap
+        Metrics of every method on the test data.
+    reference : str
+        The method to compare with.
+    metric : str, default="mse_p"
+        The metric to compare.
+    level : float, default=0.95
+        Coverage of the intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index: the other methods. Columns ``difference`` (method less reference), ``low``,
+        ``high`` and ``verdict``: ``"better"``, ``"worse"`` or ``"no difference shown"``, for a
+        metric of which less is better.
+    """
+    others = [name for name in result.point.index if name != reference]
+    rows = {name: result.difference(name, reference, level).loc[metric] for name in others}
+    table = pd.DataFrame(rows).T[["difference", "low", "high"]].astype(float)
+    table["verdict"] = np.select(
+        [table["high"] < 0, table["low"] > 0], ["better", "worse"], "no difference shown"
+    )
+    return table
+
+
+def conclusions(result, scenario, metric="mse_p", level=0.95):
+    """Say in words what a comparison shows: which methods beat CE, and what CaPE adds.
+
+    Parameters
+    ----------
+    result : probnb.metrics.resampling.Bootstrap
+        Metrics of every method on the test data; ``"ce"`` must be among the methods.
+    scenario : str
+        Name for the text.
+    metric : str, default="mse_p"
+        The metric to judge by, of which less is better.
+    level : float, default=0.95
+        Coverage of the paired intervals.
+
+    Returns
+    -------
+    str
+        Markdown, every number of it measured.
+    """
+    against = compare(result, "ce", metric, level)
+    name = NAMES[metric]
+    lines = [
+        f"On *{scenario.capitalize()}*, CE early-stop has {name} × 100 = "
+        f"{100 * result.point.loc['ce', metric]:.2f}. Paired {level:.0%} intervals on the same "
+        f"resampled test rows ({len(result.samples):,} replicates) say of the others:"
+    ]
+    wording = {
+        "better": "Better than CE early-stop",
+        "worse": "Worse than CE early-stop",
+        "no difference shown": "Not told apart from CE early-stop",
+    }
+    for verdict, words in wording.items():
+        rows = against[against["verdict"] == verdict].sort_values("difference")
+        if len(rows):
+            lines.append(f"- **{words}:** " + "; ".join(_spell(rows.loc[m], m) for m in rows.index))
+    cape = [m for m in ("cape_bin", "cape_kernel") if m in result.point.index]
+    if cape and "ce_finetuned" in result.point.index:
+        control = compare(result, "ce_finetuned", metric, level)
+        spelt = "; ".join(f"{_spell(control.loc[m], m)}: {control.loc[m, 'verdict']}" for m in cape)
+        lines.append(
+            "- **What calibration epochs add.** CaPE's own gain is its gain over the same "
+            f"fine-tuning without them, CE fine-tuned: {spelt}."
+        )
+    lines.append(_ranking(result, metric, name))
+    return "\n".join([lines[0], "", *lines[1:]])
+
+
+def _spell(row, method):
+    """Label, difference and interval, times 100, with digits enough to see the difference."""
+    digits = 2 if abs(row["difference"]) >= 5e-4 else 4
+    value, low, high = (f"{100 * row[k]:+.{digits}f}" for k in ("difference", "low", "high"))
+    return f"{METHODS[method].label} {value} [{low}, {high}]"
+
+
+def _ranking(result, metric, name):
+    """Say which row is best, with and without the one that cannot be had in practice."""
+    values = result.point[metric]
+    possible = values.drop("resampled", errors="ignore")
+    text = (
+        f"- **Lowest {name} among methods that see each outcome once:** "
+        f"{METHODS[possible.idxmin()].label} ({100 * possible.min():.2f})."
+    )
+    if "resampled" in values.index:
+        text += f" Resampled labels, the best case, reach {100 * values['resampled']:.2f}."
+    return text

@@ -1,0 +1,277 @@
+"""Scores of predicted probabilities: against the true probabilities, and against outcomes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.special import rel_entr
+
+from ..validation import check_choice, check_number, check_pair, check_probabilities
+from .binning import ece, ks_error, mce
+
+__all__ = [
+    "METRICS",
+    "auc",
+    "brier",
+    "evaluate",
+    "kl_p",
+    "mse_p",
+    "nll",
+]
+
+METRICS = ("mse_p", "kl_p", "ece", "mce", "ks", "brier", "auc", "nll")
+"""Names and order of the metrics; the first two need the true probabilities."""
+
+CLIP = float(np.finfo(np.float64).eps)
+"""How near to 0 or 1 the negative log-likelihood lets a prediction come, as in scikit-learn."""
+
+
+def mse_p(p, p_hat):
+    r"""Mean squared error between true and predicted probabilities.
+
+    Parameters
+    ----------
+    p : array-like of shape (n,)
+        True probabilities of outcome 1.
+    p_hat : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+
+    Returns
+    -------
+    float
+        The error, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If a probability is NaN or outside [0, 1], or the lengths differ.
+
+    Notes
+    -----
+    Section 3: :math:`\frac1N \sum_i (\hat p_i - p_i)^2`.
+
+    Examples
+    --------
+    >>> round(mse_p([0.2, 0.8], [0.3, 0.8]), 6)
+    0.005
+    """
+    p, p_hat = _check_truth(p, p_hat)
+    return float(np.mean((p_hat - p) ** 2))
+
+
+def kl_p(p, p_hat, direction="p||p_hat"):
+    r"""Mean Kullback-Leibler divergence between true and predicted probabilities.
+
+    Parameters
+    ----------
+    p : array-like of shape (n,)
+        True probabilities of outcome 1.
+    p_hat : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    direction : {"p||p_hat", "p_hat||p"}, default="p||p_hat"
+        Which argument comes first. The paper prints the second in Section 3, but its tables hold
+        the first, which is also the excess of the expected negative log-likelihood.
+
+    Returns
+    -------
+    float
+        The divergence in nats, at least 0. Nothing is clipped: 0 log 0 is 0, and the divergence is
+        infinite where the first argument allows an outcome that the second rules out.
+
+    Raises
+    ------
+    ValueError
+        If a probability is NaN or outside [0, 1], the lengths differ, or `direction` is unknown.
+
+    Notes
+    -----
+    KL(p || p_hat) is :math:`\frac1N \sum_i p_i \log\frac{p_i}{\hat p_i} +
+    (1 - p_i) \log\frac{1 - p_i}{1 - \hat p_i}`.
+
+    Examples
+    --------
+    >>> round(kl_p([0.5], [0.25]), 4), round(kl_p([0.5], [0.25], "p_hat||p"), 4)
+    (0.1438, 0.1308)
+    >>> kl_p([0.0, 1.0], [0.0, 1.0]), kl_p([0.5], [1.0]), round(kl_p([1.0], [0.5]), 4)
+    (0.0, inf, 0.6931)
+    """
+    check_choice(direction, ("p||p_hat", "p_hat||p"), "direction")
+    p, p_hat = _check_truth(p, p_hat)
+    return float(np.mean(kl_rows(p, p_hat) if direction == "p||p_hat" else kl_rows(p_hat, p)))
+
+
+def kl_rows(a, b):
+    """Return KL(Bernoulli(a) || Bernoulli(b)) of each row, unchecked."""
+    return rel_entr(a, b) + rel_entr(1 - a, 1 - b)
+
+
+def brier(y_true, y_prob):
+    r"""Brier score: mean squared error between predicted probabilities and outcomes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+
+    Returns
+    -------
+    float
+        The score, in [0, 1]; lower is better.
+
+    Raises
+    ------
+    ValueError
+        If outcomes are not 0 or 1, probabilities are NaN or outside [0, 1], the lengths differ, or
+        there are no rows.
+
+    Notes
+    -----
+    Section 3: :math:`\frac1N \sum_i (\hat p_i - y_i)^2`. Its expectation is MSE_p plus the mean of
+    p(1 - p), which no prediction can change: hence its agreement with MSE_p.
+
+    Examples
+    --------
+    >>> round(brier([0, 1], [0.1, 0.8]), 6)
+    0.025
+    """
+    y, p = check_pair(y_true, y_prob)
+    return float(np.mean((p - y) ** 2))
+
+
+def nll(y_true, y_prob, clip=CLIP):
+    r"""Negative log-likelihood (log loss) of the outcomes, in nats.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    clip : float, default=2.2e-16
+        Predictions are moved into [clip, 1 - clip] first, so that one certain and wrong prediction
+        costs 36.04 nats and not infinitely many. The default is that of
+        `sklearn.metrics.log_loss` for float64; 0 gives the infinite value.
+
+    Returns
+    -------
+    float
+        The mean over rows, at least 0.
+
+    Raises
+    ------
+    ValueError
+        As `brier`, or if `clip` is not in [0, 0.5).
+
+    Notes
+    -----
+    Appendix tables 8 to 10 of the paper: :math:`-\frac1N \sum_i y_i \log \hat p_i + (1 - y_i)
+    \log(1 - \hat p_i)`.
+
+    Examples
+    --------
+    >>> round(nll([1, 0], [0.5, 0.5]), 4)
+    0.6931
+    >>> round(nll([1], [0.0]), 2), nll([1], [0.0], clip=0)
+    (36.04, inf)
+    """
+    y, p = check_pair(y_true, y_prob)
+    check_number(clip, "clip", 0, 0.5)
+    return float(np.mean(nll_rows(y, p, clip)))
+
+
+def nll_rows(y, p, clip=CLIP):
+    """Return the negative log-likelihood of each row, unchecked."""
+    with np.errstate(divide="ignore"):
+        return -np.log(np.clip(np.where(y == 1, p, 1 - p), clip, 1 - clip))
+
+
+def auc(y_true, y_prob):
+    r"""Area under the ROC curve.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+
+    Returns
+    -------
+    float
+        The probability that a row with outcome 1 has the higher prediction than one with outcome
+        0, ties counting half; NaN with a warning where all outcomes are the same.
+
+    Raises
+    ------
+    ValueError
+        As `brier`.
+
+    Notes
+    -----
+    From the middle ranks r of the sorted predictions:
+    :math:`(\sum_{y_i = 1} r_i - n_1^2 / 2) / (n_0 n_1)`.
+
+    Examples
+    --------
+    >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.75
+    """
+    y, p = check_pair(y_true, y_prob)
+    ones = np.count_nonzero(y)
+    zeros = len(y) - ones
+    if not (ones and zeros):
+        warnings.warn("auc is NaN: all outcomes are the same.", RuntimeWarning, stacklevel=2)
+        return float("nan")
+    ranked = np.sort(p)
+    hits = p[y == 1]
+    twice = np.searchsorted(ranked, hits, "left") + np.searchsorted(ranked, hits, "right")
+    return float((twice.sum() - ones * ones) / (2 * ones * zeros))
+
+
+def evaluate(y_true, y_prob, p=None):
+    """Return every metric by name, in the order of the paper's tables.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    p : array-like of shape (n,), optional
+        True probabilities; without them ``mse_p`` and ``kl_p`` are left out.
+
+    Returns
+    -------
+    dict of str to float
+        ``mse_p, kl_p, ece, mce, ks, brier, auc, nll``, each at its default settings.
+
+    Raises
+    ------
+    ValueError
+        As `brier` and `mse_p`.
+
+    Examples
+    --------
+    >>> {name: round(value, 3) for name, value in evaluate([0, 1], [0.2, 0.6]).items()}
+    {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
+    """
+    y, p_hat = check_pair(y_true, y_prob)
+    truth = {} if p is None else {"mse_p": mse_p(p, p_hat), "kl_p": kl_p(p, p_hat)}
+    return truth | {
+        "ece": ece(y, p_hat),
+        "mce": mce(y, p_hat),
+        "ks": ks_error(y, p_hat),
+        "brier": brier(y, p_hat),
+        "auc": auc(y, p_hat),
+        "nll": nll(y, p_hat),
+    }
+
+
+def _check_truth(p, p_hat):
+    p, p_hat = check_probabilities(p, "p"), check_probabilities(p_hat, "p_hat")
+    if len(p) != len(p_hat):
+        raise ValueError(f"p and p_hat must have the same length; got {len(p)} and {len(p_hat)}.")
+    return p, p_hat

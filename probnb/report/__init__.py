@@ -1,0 +1,1 @@
+"""The report on anybody's predictions."""

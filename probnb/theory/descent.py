@@ -1,0 +1,255 @@
+"""Training runs in the logistic model of Appendices A and B, many data sets in one tensor.
+
+A run keeps two numbers per replicate and recorded iteration, the norm of the estimate and its
+component along the truth, from which `probnb.theory` computes every error exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import ndtr
+
+from ..validation import check_choice, check_integer, check_number
+from . import mse
+from .model import check_step
+
+__all__ = [
+    "Path",
+    "collapsed",
+    "gradient_descent",
+    "late_training",
+    "record_at",
+    "sgd",
+]
+
+
+@dataclass(frozen=True)
+class Path:
+    """A training run: arrays over its k records, for each of r replicates.
+
+    Attributes
+    ----------
+    time : ndarray of shape (k,)
+        Training time, step size times iterations (its natural logarithm for `late_training`, of
+        shape (r, k)).
+    norm, along : ndarray of shape (r, k)
+        Geometry of the estimates, see `probnb.theory.geometry`.
+    gamma : float
+        Norm of the truth.
+    theta : Tensor of shape (r, p)
+        The last estimates.
+    onto : ndarray of shape (r, k), optional
+        Component along the direction that was asked for.
+    """
+
+    time: np.ndarray
+    norm: np.ndarray
+    along: np.ndarray
+    gamma: float
+    theta: torch.Tensor
+    onto: np.ndarray | None = None
+
+    @property
+    def mse(self):
+        """Exact mean squared errors, of shape (r, k)."""
+        return mse(self.norm, self.along, self.gamma)
+
+
+def record_at(steps, records=60):
+    """Iterations to record: 0, `steps` and up to `records` more, evenly spaced in logarithm."""
+    steps = check_integer(steps, "steps")
+    return np.unique(np.r_[0, np.geomspace(1, steps, records).round().astype(int)])
+
+
+def _run(sample, steps, update, record, onto=None):
+    """Apply `update(k, theta)` `steps` times; the geometry at the iterations in `record`."""
+    record, theta, kept = set(np.asarray(record).tolist()), sample.start.clone(), []
+    gamma = float(sample.truth.norm())
+    direction = sample.truth / gamma if gamma > 0 else sample.truth
+    for k in range(steps + 1):
+        if k in record:
+            lengths = [theta.norm(dim=1), theta @ direction]
+            kept.append(torch.stack(lengths if onto is None else [*lengths, (theta * onto).sum(1)]))
+        if k < steps:
+            theta = update(k, theta)
+    norm, along, *rest = torch.stack(kept, dim=-1).cpu().numpy()
+    return norm, along, gamma, theta, *rest
+
+
+def gradient_descent(sample, eta, steps, record=None):
+    """Gradient descent on the cross entropy with observed outcomes, as in Appendix A.
+
+    Parameters
+    ----------
+    sample : Sample
+        Data sets and starting points.
+    eta : float
+        Step size, positive. Beyond the bound of `stable_step` a warning says so.
+    steps : int
+        Iterations.
+    record : sequence of int, optional
+        Iterations to record; all by default.
+
+    Returns
+    -------
+    Path
+        The run.
+
+    Raises
+    ------
+    ValueError
+        If `eta` or `steps` is not positive.
+
+    Examples
+    --------
+    >>> from probnb.theory.model import Model, draw
+    >>> path = gradient_descent(draw(Model(n=100, kappa=0.5)), eta=0.5, steps=10)
+    >>> bool(path.mse[:, -1].mean() < path.mse[:, 0].mean())
+    True
+    """
+    eta, steps = check_step(sample, eta), check_integer(steps, "steps")
+    record = np.arange(steps + 1) if record is None else np.asarray(record)
+    y = sample.outcomes
+    run = _run(sample, steps, lambda k, theta: theta - eta * sample.gradient(theta, y), record)
+    return Path(eta * record, *run)
+
+
+def late_training(sample, eta, steps, record=None, onto=None):
+    r"""Follow training to its end, where plain gradient descent takes for ever.
+
+    On separable data the norm grows like the logarithm of time. Steps of
+    :math:`\eta\nabla L/L` go along the same curve in stretched time, :math:`dt = d\tau/L`, and
+    the norm grows in proportion to their number.
+
+    Parameters
+    ----------
+    sample : Sample
+        Data sets and starting points; meant for separable ones.
+    eta : float
+        Step size in stretched time. Take it several times shorter than for gradient descent: late
+        in training a few rows hold all the weight, and the bound of `stable_step` is too loose.
+    steps : int
+        Iterations.
+    record : sequence of int, optional
+        Iterations to record; all by default.
+    onto : Tensor of shape (r, p), optional
+        Directions along which to record the component of the estimate.
+
+    Returns
+    -------
+    Path
+        The run; its `time` is log t, of shape (r, k), which soon leaves the range of t itself.
+
+    References
+    ----------
+    Nacson et al. (2019), Convergence of gradient descent on separable data.
+    """
+    eta, steps = check_step(sample, eta), check_integer(steps, "steps")
+    record = np.arange(steps + 1) if record is None else np.asarray(record)
+    sign, clock, n = 2 * sample.outcomes - 1, [], sample.inputs.shape[1]
+    log_time = torch.full_like(sign[:, 0], -torch.inf)
+    wanted = set(record.tolist())
+
+    def update(k, theta):
+        nonlocal log_time
+        if k in wanted:
+            clock.append(log_time)
+        margin = sign * sample.logits(theta)
+        # log of log(1 + exp(-m)), which underflows itself long before its logarithm does
+        log_loss = torch.where(
+            margin > 30, -margin, torch.log(torch.nn.functional.softplus(-margin.clamp(max=40)))
+        )
+        log_mean = torch.logsumexp(log_loss, dim=1) - np.log(n)
+        pull = sign * torch.exp(-torch.nn.functional.softplus(margin) - log_mean[:, None])
+        log_time = torch.logaddexp(log_time, np.log(eta) - log_mean)
+        return theta + eta * sample.pull(pull)
+
+    run = _run(sample, steps, update, record, onto)
+    if steps in wanted:
+        clock.append(log_time)
+    return Path(torch.stack(clock, dim=-1).cpu().numpy(), *run)
+
+
+def collapsed(norm, within=1e-3):
+    r"""Share of predictions on fresh data that lie within a distance of 0 or 1, exact.
+
+    Parameters
+    ----------
+    norm : array-like
+        Norms of the estimate.
+    within : float, default=1e-3
+        Distance d from 0 or from 1, inside (0, 1/2).
+
+    Returns
+    -------
+    ndarray
+        :math:`2\Phi(-\mathrm{logit}(1 - d)/\|\hat\theta\|)`.
+
+    Examples
+    --------
+    >>> collapsed([0.0, 1e6]).round(3)
+    array([0., 1.])
+    """
+    within, norm = check_number(within, "within", 0, 0.5, exclusive=True), np.asarray(norm, float)
+    with np.errstate(divide="ignore"):
+        return 2 * ndtr(-np.log((1 - within) / within) / norm)
+
+
+def sgd(sample, eta, steps, labels="observed", batch=50, half_life=None, record=None, seed=0):
+    """Stochastic gradient descent of Appendix B, on finite or on resampled labels.
+
+    Parameters
+    ----------
+    sample : Sample
+        Data sets and starting points.
+    eta : float
+        First step size.
+    steps : int
+        Iterations, each on one random batch.
+    labels : {"observed", "resampled"}, default="observed"
+        ``"resampled"`` draws fresh outcomes from the true probabilities in every iteration.
+    batch : int, default=50
+        Rows per iteration, drawn with replacement.
+    half_life : int, optional
+        Iterations after which the step size has halved: at iteration k it is
+        ``eta / (1 + k / half_life)``. Constant by default.
+    record : sequence of int, optional
+        Iterations to record; all by default.
+    seed : int, default=0
+        Source of the batches and of the fresh outcomes.
+
+    Returns
+    -------
+    Path
+        The run; its `time` counts iterations times `eta`.
+
+    Notes
+    -----
+    The paper gives neither batch size nor step size nor schedule.
+    """
+    eta, steps = check_number(eta, "eta", 0, exclusive=True), check_integer(steps, "steps")
+    batch = check_integer(batch, "batch")
+    fresh = check_choice(labels, ("observed", "resampled"), "labels") == "resampled"
+    record = np.arange(steps + 1) if record is None else np.asarray(record)
+    X, y = sample.inputs, sample.outcomes
+    truth = torch.sigmoid(X @ sample.truth)
+    generator = torch.Generator().manual_seed(check_integer(seed, "seed", 0))
+    each = torch.arange(X.shape[0], device=X.device)[:, None]
+    size = (X.shape[0], batch)
+
+    def update(k, theta):
+        rows = torch.randint(X.shape[1], size, generator=generator).to(X.device)
+        if fresh:
+            uniform = torch.rand(size, generator=generator, dtype=X.dtype).to(X.device)
+            targets = (uniform < truth[each, rows]).double()
+        else:
+            targets = y[each, rows]
+        rate = eta if half_life is None else eta / (1 + k / half_life)
+        inputs = X[each, rows]
+        residual = torch.sigmoid(torch.linalg.vecdot(inputs, theta[:, None])) - targets
+        return theta - rate / batch * (residual[:, None] @ inputs)[:, 0]
+
+    return Path(eta * record, *_run(sample, steps, update, record))

@@ -1,0 +1,80 @@
+"""The state of a training between two epochs, kept in memory and on disk."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from .. import store
+
+__all__ = ["Run"]
+
+
+class Run:
+    """The state of a training between two epochs, and its file."""
+
+    def __init__(self, model, optimizer, scheduler):
+        self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self.history, self.best, self.logits, self.best_epoch = [], {}, {}, 0
+
+    @property
+    def epoch(self):
+        """Epochs finished so far."""
+        return len(self.history) - 1
+
+    def record(self, row, logits):
+        """Append an epoch, keep its weights if they are the best, and step the schedule."""
+        rate = self.optimizer.param_groups[0]["lr"]
+        row = {"epoch": len(self.history), "learning_rate": rate, **row}
+        self.history.append(row)
+        self.logits.update({f"last_{name}": value for name, value in logits.items()})
+        if self.best_epoch == 0 or row["val_ce"] < self.history[self.best_epoch]["val_ce"]:
+            self.best_epoch = row["epoch"]
+            self.logits.update({f"best_{name}": value.clone() for name, value in logits.items()})
+            self.best = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
+        if isinstance(self.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            self.scheduler.step(row["val_ce"])
+        elif self.scheduler is not None:
+            self.scheduler.step()
+
+    def save(self, path):
+        """Write everything that the next epoch needs."""
+        momentum = self.optimizer.state_dict()["state"]
+        tensors = {
+            **{f"model.{k}": v for k, v in self.model.state_dict().items()},
+            **{f"best.{k}": v for k, v in self.best.items()},
+            **{f"logits.{k}": v for k, v in self.logits.items()},
+            **{
+                f"momentum.{i}": s["momentum_buffer"]
+                for i, s in momentum.items()
+                if s.get("momentum_buffer") is not None
+            },
+        }
+        meta = {
+            "history": self.history,
+            "best_epoch": self.best_epoch,
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "scheduler": self.scheduler.state_dict() if self.scheduler else None,
+        }
+        store.save(path, tensors, meta)
+
+    def restore(self, path):
+        """Read the file and continue from it."""
+        tensors, meta = store.load(path)
+        self.history, self.best_epoch = meta["history"], meta["best_epoch"]
+        part = partial(store.part, tensors)
+        self.model.load_state_dict(part("model."))
+        self.best, self.logits = part("best."), part("logits.")
+        state = self.optimizer.state_dict()
+        # Fused SGD walks raw memory: a buffer must be laid out like its parameter.
+        parameters = list(self.model.parameters())
+        state["state"] = {
+            int(i): {"momentum_buffer": torch.empty_like(parameters[int(i)]).copy_(value)}
+            for i, value in part("momentum.").items()
+        }
+        for group in state["param_groups"]:
+            group["lr"] = meta["learning_rate"]
+        self.optimizer.load_state_dict(state)
+        if self.scheduler:
+            self.scheduler.load_state_dict(meta["scheduler"])

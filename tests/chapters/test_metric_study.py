@@ -1,0 +1,299 @@
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+from scipy.stats import spearmanr
+
+from probnb.chapters.metrics import examples, study
+from probnb.experiment import results as rows_module
+from probnb.experiment import stored_runs
+from probnb.methods import METHODS
+from probnb.metrics import METRICS, bootstrap, ece, evaluate, mse_p
+from probnb.scenarios import SCENARIOS
+
+matplotlib.use("agg")
+
+from probnb.chapters.metrics import figures as plots
+
+
+def store(root, name, seed=0, n=300):
+    """A made-up run: methods of differing noise, and trainings that overfit."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n)
+    y = (rng.random(n) < p).astype(int)
+
+    def model(noise):
+        return expit(logit(p) + noise * rng.normal(size=n))
+
+    methods = {m: model(2.5 if m == "ce_overfit" else 0.1 * (k + 1)) for k, m in enumerate(METHODS)}
+    epochs = [
+        {"fit": f"{fit} strength=1", "method": fit, "epoch": e} | evaluate(y, model(0.3 * e), p)
+        for fit in ("ce", "focal")
+        for e in range(6)
+    ]
+    directory = root / "synthetic" / name
+    directory.mkdir(parents=True)
+    pd.DataFrame({"y": y, "p": p} | methods).to_parquet(directory / "predictions.parquet")
+    pd.DataFrame(epochs).to_parquet(directory / "epochs.parquet")
+    return directory
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for k, scenario in enumerate(SCENARIOS):
+        store(tmp_path, f"{scenario}-drawn-quick-seed0", seed=k)
+    return stored_runs.find_runs([tmp_path])
+
+
+# Stored runs -----------------------------------------------------------------------------------
+
+
+def test_the_best_run_is_found(tmp_path):
+    first, second = tmp_path / "runs", tmp_path / "results"
+    store(first, "linear-drawn-smoke-seed0")
+    store(first, "linear-drawn-quick-seed1")
+    store(first, "linear-drawn-quick-seed0-0123abcd")
+    assert stored_runs.find_runs([first, second])["linear"].seed == 1  # as the profile says
+    store(second, "linear-drawn-quick-seed0")
+    assert stored_runs.find_runs([first, second])["linear"].directory.parts[-3] == "results"
+    store(second, "linear-utkface-cpu-seed3")
+    run = stored_runs.find_runs([first, second])["linear"]
+    assert (run.data, run.profile, run.seed) == ("utkface", "cpu", 3)
+    assert str(run) == "linear (UTKFace, profile cpu, seed 3)"
+    assert list(stored_runs.find_runs([first, second])) == ["linear"]
+
+
+def test_what_is_not_a_run_is_passed_over(tmp_path):
+    store(tmp_path, "linear-drawn-quick-seed0-notes!")
+    (store(tmp_path, "discrete-drawn-quick-seed0") / "epochs.parquet").unlink()
+    assert stored_runs.find_runs([tmp_path]) == {}
+
+
+@pytest.mark.parametrize("given", ["discrete, linear", ["discrete", "linear"], "linear discrete"])
+def test_names_of_scenarios(given):
+    assert stored_runs.check_scenarios(given) == ["linear", "discrete"]
+    assert stored_runs.check_scenarios() == list(SCENARIOS)
+    with pytest.raises(ValueError, match="Did you mean 'linear'"):
+        stored_runs.check_scenarios("linaer")
+
+
+def test_a_missing_scenario_is_trained(tmp_path, monkeypatch):
+    store(tmp_path, "linear-drawn-quick-seed0")
+    made = []
+
+    def stand_in(scenario, results, seed):
+        made.append(scenario)
+        name = f"{scenario}-drawn-smoke-seed{seed}"
+        return stored_runs.Run(scenario, "drawn", "smoke", seed, True, store(results, name))
+
+    monkeypatch.setattr(stored_runs, "embedded_run", stand_in)
+    runs = stored_runs.complete_runs([tmp_path], "linear, skewed")
+    assert made == ["skewed"] and list(runs) == ["linear", "skewed"]
+    stored_runs.complete_runs([tmp_path], "linear, skewed")
+    assert made == ["skewed"]  # found the second time
+
+
+@pytest.mark.filterwarnings("ignore::probnb.calibrators.CalibrationWarning")
+def test_an_embedded_run_can_be_collected(tmp_path, monkeypatch):
+    small = dict(images=300, epochs=2)
+    monkeypatch.setattr(stored_runs, "EMBEDDED", small)
+    run = stored_runs.embedded_run("discrete", tmp_path, seed=1)
+    assert stored_runs.find_runs([tmp_path], "discrete")["discrete"] == run
+    read = rows_module.read_rows(run.directory)
+    assert {"resampled", "ce", "temperature"} <= set(read.predictions.columns)
+    assert set(study.collect_models([run])["kind"]) == {"method", "epoch"}
+
+
+# Models and correlations -----------------------------------------------------------------------
+
+
+def test_collected_models(runs):
+    models = study.collect_models(runs.values())
+    assert list(models["scenario"].unique()) == list(SCENARIOS)
+    methods = models.query("scenario == 'sigmoid' and kind == 'method'").set_index("name")
+    assert list(methods.index) == [m for m in METHODS if m != "ce_overfit"]
+    stored = pd.read_parquet(runs["sigmoid"].directory / "predictions.parquet")
+    assert methods.loc["platt", list(METRICS)].to_dict() == evaluate(
+        stored["y"], stored["platt"], stored["p"]
+    )
+    epochs = models.query("scenario == 'sigmoid' and kind == 'epoch'")
+    assert len(epochs) == 10 and epochs["unit"].nunique() == 2  # without the untrained network
+
+
+def test_correlations_equal_pandas_and_scipy(runs):
+    models = study.collect_models(runs.values())
+    table = study.correlations(models, replicates=200)
+    assert len(table) == 5 * 2 * 2 * 6
+    for line in table.sample(12, random_state=0).itertuples():
+        part = models.query("scenario == @line.scenario and kind == @line.kind")
+        assert line.pearson == pytest.approx(
+            np.corrcoef(part[line.target], part[line.metric])[0, 1]
+        )
+        expected = spearmanr(part[line.target], part[line.metric]).statistic
+        assert line.spearman == pytest.approx(expected)
+        assert line.low <= line.high and line.models == len(part) and line.left_out == 0
+
+
+def test_resampled_correlations_equal_a_loop_over_units():
+    rng = np.random.default_rng(0)
+    units = np.repeat(np.arange(5), [1, 4, 2, 6, 3])
+    x, y = pd.Series(rng.normal(size=16)), pd.Series(rng.normal(size=16))
+    samples = study._resampled(x, y, units, 50, seed=3)
+    draws = np.random.default_rng(3).multinomial(5, np.full(5, 0.2), 50)
+    expected = [np.corrcoef(np.repeat(x, w), np.repeat(y, w))[0, 1] for w in draws[:, units]]
+    assert samples == pytest.approx(expected)
+
+
+def test_dependent_models_give_wider_intervals():
+    rng = np.random.default_rng(0)
+    center = np.repeat(rng.normal(size=(8, 2)), 50, axis=0)
+    x, y = (center + 0.01 * rng.normal(size=(400, 2))).T
+    models = pd.DataFrame(np.nan, range(400), METRICS).assign(
+        scenario="linear", kind="epoch", mse_p=x, brier=y
+    )
+    as_fits = study.correlations(models.assign(unit=np.repeat(range(8), 50))).iloc[0]
+    as_rows = study.correlations(models.assign(unit=range(400))).iloc[0]
+    assert as_fits.pearson == as_rows.pearson
+    assert as_fits.high - as_fits.low > 2 * (as_rows.high - as_rows.low)
+
+
+def test_infinite_and_missing_values_are_counted(runs):
+    models = study.collect_models([runs["linear"]])
+    models.loc[0, "kl_p"] = np.inf
+    table = study.correlations(models, replicates=10).query("kind == 'method'")
+    assert set(table.query("target == 'kl_p'")["left_out"]) == {1}
+    assert set(table.query("target == 'mse_p'")["left_out"]) == {0}
+
+
+def test_two_models_have_no_correlation(runs):
+    models = study.collect_models([runs["linear"]]).head(2)
+    assert study.correlations(models, replicates=10)["pearson"].isna().all()
+
+
+def test_the_papers_own_tables():
+    models = study.paper_models()
+    linear = models.query("scenario == 'linear'").set_index("name")
+    assert linear.loc["ce", "mse_p"] == pytest.approx(0.0421)
+    assert linear["auc"].isna().all()
+    table = study.correlations(models, replicates=100).set_index(["scenario", "target", "metric"])
+    # the paper's claim, on its own numbers
+    for scenario in SCENARIOS:
+        assert table.loc[(scenario, "mse_p", "brier"), "pearson"] > 0.75
+    assert table.loc[("linear", "mse_p", "brier"), "pearson"] > 0.98
+    assert table.loc[("linear", "mse_p", "ks"), "pearson"] < 0.8
+    # and where it does not hold: on Discrete, KS follows MSE_p at least as well
+    discrete = table["pearson"].xs(("discrete", "mse_p"), level=("scenario", "target"))
+    assert discrete["ks"] > discrete["brier"]
+
+
+def test_conclusions_name_the_largest_correlation():
+    table = pd.DataFrame(
+        {
+            "scenario": ["linear", "linear", "discrete", "discrete"],
+            "kind": "method",
+            "target": "mse_p",
+            "metric": ["brier", "auc"] * 2,
+            "pearson": [0.9, -0.95, 0.8, 0.85],
+        },
+        index=[0, 1, 6, 7],
+    )
+    text = study.conclusions(table)
+    assert "1 - AUC (1 of 2 scenarios)" in text and "Brier (1 of 2 scenarios)" in text
+    assert "Brier 0.80 to 0.90" in text and "1 - AUC -0.85 to 0.95" in text
+    with pytest.raises(ValueError, match="target"):
+        study.conclusions(table, "ece")
+
+
+def test_brier_resolution_against_simulation(runs):
+    table = study.brier_resolution(runs.values())
+    assert list(table.index) == list(SCENARIOS)
+    assert set(table["pairs"]) == {15 * 14 // 2}
+    assert (table["clear_right"].dropna() > 0.9).all()
+    # the formula's noise is the spread of Brier differences over redrawn outcomes
+    rng = np.random.default_rng(0)
+    p, a, b = rng.uniform(0.1, 0.9, (3, 100))
+    y = rng.random((20_000, 100)) < p
+    gaps = np.mean((a - y) ** 2 - (b - y) ** 2, axis=1)
+    assert gaps.mean() == pytest.approx(mse_p(p, a) - mse_p(p, b), abs=3e-3)
+    noise = 4 * np.sum((a - b) ** 2 * p * (1 - p)) / 100**2
+    assert gaps.var() == pytest.approx(noise, rel=0.05)
+
+
+# Examples --------------------------------------------------------------------------------------
+
+
+def test_two_classes_are_the_papers():
+    table = examples.two_classes()
+    for model in ("truth", "one answer"):
+        assert ece(table["y"], table[model]) == 0
+    assert evaluate(table["y"], table["truth"])["brier"] == 3 / 16
+    assert evaluate(table["y"], table["one answer"])["brier"] == 1 / 4
+    assert mse_p(table["p"], table["one answer"]) == 1 / 16
+
+
+def test_example_models_are_what_they_say():
+    table = examples.example_models(200_000)
+    scores = {m: evaluate(table["y"], table[m], table["p"]) for m in table.columns[2:]}
+    for model in ("truth", "coarse", "constant"):
+        assert scores[model]["ece"] < 0.01 and scores[model]["ks"] < 0.01
+    for model in ("overconfident", "shifted"):
+        assert scores[model]["ece"] > 0.08
+        assert scores[model]["auc"] == pytest.approx(scores["truth"]["auc"], abs=1e-12)
+    assert scores["constant"]["auc"] == 0.5
+
+
+def test_bias_follows_normal_theory():
+    table = examples.ece_by_rows(rows=(500, 4000), bins=(15,), replicates=60)
+    assert table["ECE, 15 bins"].to_numpy() == pytest.approx(
+        table["normal theory, 15 bins"].to_numpy(), rel=0.1
+    )
+
+
+def test_intervals_of_a_bounded_error_miss_it():
+    table = examples.coverage(trials=40, replicates=100)
+    assert table.loc["brier", "cover"] > 0.8
+    assert table.loc["ece", "cover"] == 0
+
+
+def test_orderings():
+    models = examples.example_models()
+    point = bootstrap(models["y"], models.drop(columns=["y", "p"]), models["p"], 1).point
+    table = examples.orderings(point)
+    assert table.loc["mse_p", "pairs"] == 1
+    assert table.loc["mse_p", "best to worst"].startswith("truth, ")
+    assert table.loc["brier", "pairs"] >= 0.9  # one pair is nearly a tie
+    assert table.loc["auc", "pairs"] == 0.85  # three ties count half
+
+
+# Figures ---------------------------------------------------------------------------------------
+
+
+def test_figures_draw_what_they_are_given(runs):
+    models = study.collect_models(runs.values())
+    table = study.correlations(models, replicates=20)
+    table = pd.concat([table, study.correlations(study.paper_models(), replicates=20)])
+    assert len(plots.metric_scatter(models, table, "linear")) == 6
+    assert plots.scatter_matrix(models, table, "kl_p").shape == (6, 5)
+    alone = plots.metric_scatter(models, table, "linear", kinds=("method",))[0]
+    assert [len(line.get_xdata()) for line in alone.lines] == [14]
+    axes = plots.correlation_summary(table)
+    assert [ax.get_title() for ax in axes] == [s.capitalize() for s in SCENARIOS]
+    auc = table.query("scenario == 'linear' and kind == 'method' and metric == 'auc'")
+    drawn = next(line for line in axes[0].lines if line.get_label() == "method")
+    expected = -auc.query("target == 'mse_p'")["pearson"].iloc[0]
+    assert drawn.get_xdata()[-1] == pytest.approx(expected)  # AUC comes last, as 1 - AUC
+
+
+def test_figures_of_examples():
+    models = examples.example_models(300)
+    assert "Brier 0.188" in plots.dot_stacks(examples.two_classes())[0].get_title(loc="left")
+    bars = plots.decomposition_bars(models, bins=5)
+    score = bars.lines[0].get_xdata()[0]
+    assert score == pytest.approx(evaluate(models["y"], models["truth"])["brier"])
+    ks = plots.ks_figure(models["y"], models[["truth", "shifted"]])
+    assert len(ks) == 2 and ks[0].get_title(loc="left").startswith("truth: KS")
+    table = examples.ece_by_rows(rows=(50, 100), bins=(5,), replicates=5)
+    assert plots.ece_bias(table).get_xscale() == "log"
+    bins = examples.ece_by_bins(models[["y", "truth"]], bins=(2, 5), replicates=5)
+    assert len(plots.ece_and_bins(bins)) == 1

@@ -1,0 +1,154 @@
+"""The experiments of the chapter on theory, the sentences about them, and their figures."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+from probnb.chapters.theory import figures
+from probnb.chapters.theory import words as say
+from probnb.chapters.theory.study import (
+    appendix_b,
+    critical_ratios,
+    early_learning,
+    gap_table,
+    memorise,
+    slope_table,
+)
+from probnb.theory.compare import Protocol, cape_variants, step_table, sweep
+from probnb.theory.descent import Path
+from probnb.theory.model import Model
+from probnb.theory.separability import separability_threshold
+
+matplotlib.use("Agg")
+SMALL = Model(n=50, kappa=1.0, replicates=3, seed=0)
+QUICK = Protocol(horizon=15.0, cape_horizon=3.0, neighbours=15, penalties=(1.0, 0.2))
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return sweep(SMALL, (0.2, 1.0), (1.0, 3.0), QUICK)
+
+
+def path(mse_like, time):
+    """A run whose errors rise and fall as asked: the estimate is a scaled truth of length 1."""
+    norm = np.asarray(mse_like, float)[None]
+    return Path(np.asarray(time, float), norm, norm.copy(), 1.0, None)
+
+
+def test_early_learning_varies_one_thing_at_a_time():
+    panels = early_learning(SMALL, 0.3, horizon=3.0)
+    assert list(panels) == ["step size", "sample size", "aspect ratio"]
+    steps = [run.time[1] for run in panels["step size"].values()]
+    np.testing.assert_allclose(steps, [0.3, 0.15, 0.075])
+    assert [run.theta.shape[1] for run in panels["aspect ratio"].values()] == [12, 25, 50, 100]
+    assert [run.theta.shape[1] for run in panels["sample size"].values()] == [10, 20, 50]
+    for runs in panels.values():
+        for run in runs.values():
+            assert run.time[-1] == pytest.approx(3.0, abs=run.time[1])
+    assert len(figures.early_learning_figure(panels)) == 3
+    ax = figures.landscape(panels["aspect ratio"], 1.0)
+    assert ax.get_xlabel() and ax.get_ylabel()
+    text = say.say_early(panels["step size"][r"$\eta$ = 0.3"], 0.3)
+    assert "falls at every recorded step" in text
+
+
+def test_sentences_follow_the_numbers():
+    rises = say.say_early(path([1.0, 2.0, 3.0], [0, 1, 2]), 1.0)
+    assert "only rises" in rises
+    falls = say.say_early(path([0.0, 0.5, 1.0], [0, 1, 2]), 1.0)
+    assert "the end of the run" in falls
+    assert "does not rise again" in say.say_parts(path([0.0, 0.5, 1.0], [0, 1, 2]))
+    turns = say.say_parts(path([0.0, 1.0, 5.0], [0, 1, 2]))
+    assert "grouping +0.00" in turns or "grouping -0.00" in turns  # the direction is the truth's
+
+
+def test_slope_table_holds_mean_and_limit():
+    table = slope_table(SMALL, [(1.0, 0.5), (2.0, 1.0)], [40, 80])
+    assert len(table) == 4 and (table.limit < 0).all()
+    assert table.limit.nunique() == 2
+    assert "measured slopes are negative" in say.say_slopes(table)
+    assert figures.slope_figure(table).get_ylabel()
+
+
+def test_gap_table_and_its_factor():
+    table = gap_table(SMALL, [0.2, 0.1], 1.0)
+    assert len(table) == 6
+    assert "divides the gap by 2.0" in say.say_gap(table) or "by 1.9" in say.say_gap(table)
+    assert figures.gap_figure(table).get_xlabel()
+
+
+def test_memorisation_tells_what_is_separable():
+    run = memorise(SMALL, 0.1, 300)
+    assert run.separable.all()
+    assert (run.angle[:, -1] < run.angle[:, 1]).all()
+    assert "3 of 3 data sets are separable" in say.say_memorised(run, 1.0, 1.0)
+    assert len(figures.memorisation_figure(run)) == 3
+    never = memorise(Model(n=80, kappa=0.05, replicates=2), 0.1, 50)
+    assert not never.separable.any() and np.isnan(never.angle).all()
+    assert "Nothing is memorised" in say.say_memorised(never, 0.05, 1.0)
+
+
+def test_critical_ratios_are_sorted_and_near_the_formula():
+    gammas = [0.0, 2.0]
+    critical = critical_ratios(100, gammas, 8)
+    assert critical.shape == (2, 8) and (np.diff(critical, axis=1) >= 0).all()
+    assert np.abs(np.median(critical, 1) - separability_threshold(gammas)).max() < 0.08
+    assert "50 %" in say.say_phase(critical, gammas, 100)
+    assert figures.phase_figure(critical, gammas, 100).get_ylabel()
+
+
+@pytest.mark.parametrize("gamma_0", [0.0, 1.0])
+def test_appendix_b_figures(gamma_0):
+    model = Model(n=60, kappa=1.0, gamma_0=gamma_0, replicates=2)
+    run = appendix_b(model, iterations=300, batch=20)
+    assert run.observed.norm.shape == run.resampled.norm.shape == (2, len(run.iterations))
+    assert np.array_equal(run.observed.norm[:, 0], run.resampled.norm[:, 0])
+    assert len(figures.appendix_b_panels(run, points=50)) == 4
+    assert figures.appendix_b_curves(run).get_xscale() == "log"
+    assert say.say_appendix_b(run).count("iteration") == 1
+
+
+def test_against_baseline_by_hand():
+    frame = pd.DataFrame(
+        {
+            "kappa": 1.0,
+            "gamma": 2.0,
+            "replicate": [0, 1, 2, 0, 1, 2],
+            "method": ["early stop"] * 3 + ["ridge"] * 3,
+            "mse": [0.10, 0.12, 0.14, 0.09, 0.11, 0.10],
+        }
+    )
+    cell = say.against_baseline(frame, "ridge").iloc[0]
+    difference = np.array([-0.01, -0.01, -0.04])
+    assert cell.change == pytest.approx(100 * difference.mean() / 0.12)
+    assert cell.z == pytest.approx(difference.mean() / (difference.std(ddof=1) / 3**0.5))
+    assert say.against_baseline(frame, "early stop").iloc[0].z == 0
+
+
+def test_grid_sentences_and_maps(cells):
+    ridge = say.say_grid(cells, "ridge")
+    assert "of 4 cells" in ridge
+    assert "of 8 comparisons" in say.say_verdict(cells)
+    axes = figures.grid_maps(cells, ["ridge", "CaPE (bin)"])
+    assert len(axes) == 4
+    table = say.summary_table(cells[(cells.kappa == 1.0) & (cells.gamma == 1.0)])
+    assert table.loc["early stop", "difference"] == 0
+    np.testing.assert_allclose(table["MSE x 100"], table.calibration + table.grouping, atol=1e-10)
+
+
+def test_cape_variants_and_steps():
+    table = cape_variants(SMALL, {"a": {}, "b": {"every": 1}}, QUICK)
+    shown = say.variant_table(table)
+    assert list(shown.index) == ["a", "b"] and list(shown)[2:] == ["oracle", "ridge"]
+    assert "of 4 and" in say.say_variants(table)
+    steps = step_table(SMALL, QUICK)
+    assert list(steps.index) == ["cross entropy", "CaPE (bin)", "CaPE (kernel)"]
+    assert (steps.length >= steps.confidence.abs() - 1e-12).all()
+    # targets coarser than the predictions shrink the estimate
+    coarse = step_table(SMALL, Protocol(**{**vars(QUICK), "bins": 1, "sigma": 10.0}))
+    assert coarse.loc["CaPE (bin)", "confidence"] < 0
+    assert "lowers the confidence" in say.say_step(coarse)
+    # with a bin for each example CaPE trains on the outcomes
+    one = step_table(SMALL, Protocol(**{**vars(QUICK), "bins": SMALL.n}))
+    np.testing.assert_allclose(one.loc["CaPE (bin)"], one.loc["cross entropy"], atol=1e-10)

@@ -1,0 +1,105 @@
+"""What the diagram shows, read back from the drawn artists."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from probnb.metrics.binning import reliability_bins
+from probnb.plots.reliability import reliability_diagram, reliability_grid
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 3, 2000)
+    return (rng.random(2000) < p).astype(int), p, np.clip(p + 0.1 * rng.normal(size=2000), 0, 1)
+
+
+def bars(ax):
+    """Ends of the drawn interval bars, one row per bin."""
+    return np.array([path.vertices[:, 1] for path in ax.collections[0].get_paths()])
+
+
+def test_points_are_the_bins_and_areas_their_counts(data):
+    y, _, p_hat = data
+    ax = reliability_diagram(y, p_hat, bins=10)
+    table = reliability_bins(y, p_hat, 10)
+    points = ax.collections[-1]
+    np.testing.assert_allclose(
+        points.get_offsets(), np.column_stack([table.mean_prediction, table.mean_outcome])
+    )
+    sizes = points.get_sizes()
+    np.testing.assert_allclose(sizes / sizes.sum(), table.count / 2000)
+    assert ax.texts[0].get_text() == "10 bins of 200 rows"
+
+
+def test_five_zeros_in_a_bin_have_an_upper_bound_above_zero():
+    y, p_hat = [0] * 5 + [1] * 5, [0.1] * 5 + [0.9] * 5
+    drawn = bars(reliability_diagram(y, p_hat, bins=2))
+    np.testing.assert_allclose(drawn[0], [0, 1 - 0.025**0.2])
+    np.testing.assert_allclose(drawn[1], [0.025**0.2, 1])
+    drawn = bars(reliability_diagram(y, p_hat, bins=2, interval="bootstrap"))
+    np.testing.assert_allclose(drawn, [[0, 0], [1, 1]])
+    plain = reliability_diagram(y, p_hat, bins=2, interval=None)
+    assert len(plain.collections) == 1  # the points only
+
+
+def test_axes_are_labelled_equal_and_taken_from_outside(data):
+    y, _, p_hat = data
+    _, ax = plt.subplots()
+    assert reliability_diagram(y, p_hat, ax=ax, label="a") is ax
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Predicted probability", "Observed frequency")
+    assert ax.get_aspect() == 1
+    reliability_diagram(y, p_hat**2, ax=ax, label="b", colour="blue")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+    assert len(ax.texts) == 1  # the second method leaves the frame alone
+
+
+def test_histogram_counts_rows_and_can_be_left_out(data):
+    y, _, p_hat = data
+    ax = reliability_diagram(y, p_hat)
+    heights = np.array([bar.get_height() for bar in ax.patches])
+    counts = np.histogram(p_hat, (np.arange(42) - 0.5) / 40)[0]
+    np.testing.assert_allclose(heights / heights.max(), counts / counts.max())
+    assert ax.patches[0].get_y() < 0 and max(b.get_y() + b.get_height() for b in ax.patches) < 0
+    assert not reliability_diagram(y, p_hat, histogram=False).patches
+
+
+def test_isotonic_curve_never_falls_and_truth_is_drawn(data):
+    y, p, p_hat = data
+    ax = reliability_diagram(y, p_hat, corp=True, p=p)
+    curve = next(line for line in ax.lines if "isotonic" in line.get_label())
+    assert (np.diff(curve.get_ydata()) >= 0).all()
+    scatter = next(c for c in ax.collections if c.get_gid() == "truth")
+    np.testing.assert_allclose(sorted(map(tuple, scatter.get_offsets())), sorted(zip(p_hat, p)))
+
+
+def test_grid_has_a_titled_panel_for_each_method(data):
+    y, p, p_hat = data
+    axes = reliability_grid(y, {"truth": p, "noisy": p_hat, "flat": np.full(2000, 0.4)}, columns=2)
+    assert [ax.get_title(loc="left") for ax in axes] == ["truth", "noisy", "flat"]
+    notes = [ax.texts[0].get_text() for ax in axes]
+    assert notes[2] == f"Brier {np.mean((y - 0.4) ** 2):.3f} · 1 bin of 2,000"
+    assert [bool(ax.get_xlabel()) for ax in axes] == [False, True, True]
+    assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, True]
+
+
+def test_bad_input_is_named(data):
+    y, p, p_hat = data
+    with pytest.raises(ValueError, match="interval must be one of"):
+        reliability_diagram(y, p_hat, interval="wald")
+    with pytest.raises(ValueError, match="y_prob must hold probabilities"):
+        reliability_diagram(y, p_hat + 1)
+    with pytest.raises(ValueError, match="p must hold probabilities"):
+        reliability_diagram(y, p_hat, p=p - 1)
+    with pytest.raises(ValueError, match="p and y_prob must have the same length"):
+        reliability_diagram(y, p_hat, p=np.append(p, 0.5))

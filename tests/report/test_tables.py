@@ -1,0 +1,263 @@
+"""The report's tables against closed forms and simulation, and its words against its tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+from scipy.stats import kstest
+
+from probnb.calibrators import PlattScaling
+from probnb.metrics import brier, ece, nll
+from probnb.report.cells import (
+    calibration_cells,
+    gain_cells,
+    group_cells,
+    metric_cells,
+    pair_cells,
+    show_table,
+)
+from probnb.report.example import draw_example
+from probnb.report.gains import calibration_gains
+from probnb.report.read import check_table, read_predictions
+from probnb.report.tables import (
+    calibration_table,
+    check_rows,
+    decomposition_table,
+    group_table,
+    paired_table,
+    replicates_within_budget,
+    resample,
+)
+from probnb.report.words import advise, compare, describe, in_short
+
+
+@pytest.fixture(scope="module")
+def table():
+    return check_table(draw_example(3000))
+
+
+@pytest.fixture(scope="module")
+def boot(table):
+    return resample(table, replicates=200)
+
+
+@pytest.fixture(scope="module")
+def gains(table):
+    return calibration_gains(table)
+
+
+def drawn(n=2000, seed=0, distort=lambda s: s):
+    rng = np.random.default_rng(seed)
+    s = rng.normal(size=n)
+    y = (rng.random(n) < expit(s)).astype(int)
+    return check_table(pd.DataFrame({"y": y, "a": expit(distort(s))}))
+
+
+def test_replicates_are_lowered_only_where_the_table_is_large():
+    assert replicates_within_budget(2329, 13, 1000) == 1000
+    assert replicates_within_budget(10**6, 4, 1000) == 100
+    assert replicates_within_budget(10**6, 2, 50) == 50
+    assert len(resample(drawn(300), replicates=20).samples) == 20
+
+
+def test_pairs_are_all_or_with_a_reference(boot):
+    pairs = paired_table(boot)
+    assert pairs.index.droplevel("metric").unique().tolist() == [
+        ("careful", "overconfident"), ("careful", "noisy"), ("overconfident", "noisy"),
+    ]  # fmt: skip
+    row = pairs.loc["careful", "noisy", "brier"]
+    point = boot.point["brier"]
+    assert row["difference"] == pytest.approx(point["careful"] - point["noisy"])
+    assert row["distinct"] and row["high"] < 0
+    assert not pairs.loc["careful", "overconfident", "auc"]["distinct"]  # the same order
+    only = paired_table(boot, "noisy")
+    assert set(only.index.get_level_values("b")) == {"noisy"}
+    with pytest.raises(ValueError, match="Did you mean 'noisy'"):
+        paired_table(boot, "nosy")
+    assert paired_table(resample(drawn(100), 20)).empty
+
+
+@pytest.mark.parametrize("bins", [5, 15])
+def test_decomposition_adds_up(table, bins):
+    parts = decomposition_table(table, bins)
+    for name, row in parts.iterrows():
+        assert row["brier"] == pytest.approx(brier(table.y, table.predictions[name]))
+        assert row["calibration"] + row["refinement"] + row["within"] == pytest.approx(row["brier"])
+        assert row["uncertainty"] - row["resolution"] == pytest.approx(row["refinement"])
+
+
+def test_p_values_of_calibrated_predictions_are_uniform_and_ece_null_is_their_mean():
+    rows = [calibration_table(drawn(1000, seed)).loc["a"] for seed in range(200)]
+    rows = pd.DataFrame(rows)
+    assert kstest(rows["bias_p"], "uniform").pvalue > 0.001
+    assert kstest(rows["bins_p"], "uniform").pvalue > 0.001
+    assert rows["ece"].mean() == pytest.approx(rows["ece_null"].mean(), rel=0.05)
+    covered = (rows["slope_low"] < 1) & (rows["slope_high"] > 1)
+    assert 0.9 <= covered.mean() <= 0.99
+
+
+def test_departures_are_found_and_measured():
+    too_extreme = calibration_table(drawn(distort=lambda s: 2 * s)).loc["a"]
+    assert (
+        too_extreme["slope_high"] < 1 and too_extreme["slope_low"] < 0.5 < too_extreme["slope_high"]
+    )
+    assert too_extreme["bins_p"] < 1e-6
+    too_high = drawn(distort=lambda s: s + 0.5)
+    row = calibration_table(too_high).loc["a"]
+    assert row["bias"] == pytest.approx(too_high.predictions["a"].mean() - too_high.y.mean())
+    assert row["bias_p"] < 1e-6 and row["slope_low"] < 1 < row["slope_high"]
+    assert row["ece"] == ece(too_high.y, too_high.predictions["a"])
+
+
+def test_slope_error_is_that_of_the_information_matrix():
+    data = drawn(distort=lambda s: 1.5 * s)
+    s = logit(data.predictions["a"].to_numpy())
+    q = PlattScaling().fit(s, data.y).predict_proba(s)[:, 1]
+    X = np.column_stack([s, np.ones(len(s))])
+    error = np.sqrt(np.linalg.inv((X.T * (q * (1 - q))) @ X)[0, 0])
+    row = calibration_table(data).loc["a"]
+    assert row["slope_high"] - row["slope_low"] == pytest.approx(2 * 1.959964 * error, rel=1e-6)
+
+
+def test_certain_predictions_do_not_break_the_tests():
+    y = np.repeat([0, 1], 20)
+    right = check_table(pd.DataFrame({"y": y, "a": y.astype(float), "b": np.full(40, 0.5)}))
+    with np.errstate(all="raise"):
+        rows = calibration_table(right)
+    assert rows.loc["a", ["bias_p", "bins_p"]].tolist() == [1, 1]
+    wrong = check_table(pd.DataFrame({"y": y, "a": np.where(np.arange(40) == 0, 1.0, y)}))
+    assert calibration_table(wrong).loc["a", "bins_p"] == 0
+
+
+def test_groups_show_what_was_predicted_and_what_came_true(table):
+    groups = group_table(table)
+    assert groups.index.get_level_values("group").unique().tolist() == ["north", "south"]
+    south = (table.group == "south").to_numpy()
+    row = groups.loc["south", "noisy"]
+    assert row["rows"] == south.sum()
+    assert row["observed"] == pytest.approx(table.y[south].mean())
+    assert row["predicted"] == pytest.approx(table.predictions["noisy"][south].mean())
+    assert row["off"] and not groups.loc["south", "careful"]["off"]
+    many = draw_example(2000).assign(group=np.arange(2000) // 10)
+    assert len(group_table(check_table(many))) == 20 * 3
+
+
+def test_gains_are_cross_fitted(table, gains):
+    # By hand, one column and calibrator: every row is predicted by a fit that has not seen it.
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    s = logit(table.predictions["noisy"].to_numpy())
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    after = cross_val_predict(PlattScaling(), s, table.y, cv=folds, method="predict_proba")[:, 1]
+    row = gains.loc["noisy", "platt"]
+    assert row["brier"] == pytest.approx(brier(table.y, after))
+    gained = (table.predictions["noisy"] - table.y) ** 2 - (after - table.y) ** 2
+    assert row["brier_gain"] == pytest.approx(gained.mean())
+    half = 1.959964 * gained.std(ddof=0) / np.sqrt(len(gained))
+    assert row["brier_high"] - row["brier_gain"] == pytest.approx(half, rel=1e-6)
+    before = nll(table.y, table.predictions["noisy"])
+    assert row["nll_gain"] == pytest.approx(before - nll(table.y, after))
+
+
+def test_calibrating_calibrated_predictions_costs_on_average():
+    # On the rows of the fit itself every calibrator would gain, isotonic regression most.
+    parts = [calibration_gains(drawn(300, seed), ["platt", "isotonic"]) for seed in range(20)]
+    means = pd.concat(parts).groupby("calibrator")["brier_gain"].mean()
+    assert means["isotonic"] < means["platt"] < 0
+
+
+def test_clusters_are_kept_whole_and_widen_the_intervals():
+    frame = draw_example(300)
+    copies = pd.concat([frame] * 8, ignore_index=True).assign(case=np.tile(np.arange(300), 8))
+    apart = calibration_gains(check_table(copies, "careful"), ["platt"])
+    together = calibration_gains(check_table(copies, "careful", cluster="case"), ["platt"])
+    width = [g["brier_high"] - g["brier_low"] for g in (apart, together)]
+    np.testing.assert_allclose(width[1] / width[0], np.sqrt(8), rtol=0.1)
+    narrow, wide = (
+        resample(check_table(copies, cluster=c, columns="careful"), 200).std()
+        for c in (None, "case")
+    )
+    assert wide.loc["careful", "brier"] > 2 * narrow.loc["careful", "brier"]
+
+
+def test_too_few_rows_for_a_gain_are_said():
+    frame = pd.DataFrame({"y": [0] * 9 + [1], "a": np.linspace(0.1, 0.9, 10)})
+    gains = calibration_gains(check_table(frame))
+    assert gains.empty
+    assert advise("a", gains).startswith("Too few rows")
+    with pytest.raises(ValueError, match="bins must be at most the number of rows, 10; got 15"):
+        check_rows(check_table(frame), 15)
+
+
+def test_words_follow_from_the_tables(table, boot, gains):
+    pairs, off = paired_table(boot), calibration_table(table)
+    text = in_short(boot, pairs, off, gains, group_table(table))
+    assert "**careful** has the lowest Brier score" in text
+    assert "lowest MSE_p" in text
+    assert advise("overconfident", gains).startswith("Calibrate: temperature scaling lowers")
+    assert advise("noisy", gains).startswith("Calibrate: Platt scaling lowers")
+    assert advise("careful", gains).startswith("Leave as it is: no gain")
+    assert "too extreme" in " ".join(describe("overconfident", off, boot))
+    assert "neither too extreme" in " ".join(describe("careful", off, boot))
+    assert "too high by" in " ".join(describe("noisy", off, boot))
+    assert "**noisy**: 2 of 2 groups off" in text and "**careful**: none of 2" in text
+
+
+def test_words_about_equals_inversion_and_chance():
+    rng = np.random.default_rng(3)
+    s = rng.normal(size=500)
+    y = (rng.random(500) < expit(s)).astype(int)
+    a = expit(s)
+    same = check_table(pd.DataFrame({"y": y, "a": a, "a_$1": np.clip(a + 1e-4 * s, 0, 1)}))
+    boot = resample(same, 100)
+    sentences = " ".join(compare(boot, paired_table(boot)))
+    assert len(compare(resample(drawn(100), 20), paired_table(boot))) == 1
+    assert "do not tell it from" in sentences and r"a\_\$1" in sentences
+    mirrored = check_table(pd.DataFrame({"y": y, "a": 1 - a, "c": expit(rng.normal(size=500))}))
+    off, boot = calibration_table(mirrored), resample(mirrored, 100)
+    assert "is a label swapped?" in " ".join(describe("a", off, boot))
+    assert "do not order the outcomes" in " ".join(describe("c", off, boot))
+
+
+def test_a_sure_but_tiny_gain_is_not_worth_it():
+    rows = {"brier": 0.2, "brier_gain": 1e-5, "brier_low": 5e-6, "brier_high": 1.5e-5}
+    index = pd.MultiIndex.from_tuples([("a", "platt")], names=["column", "calibrator"])
+    assert "less than a thousandth" in advise("a", pd.DataFrame([rows], index=index))
+
+
+def test_cells_hold_numbers_over_intervals_and_are_safe_to_show(table, boot, gains):
+    cells = metric_cells(boot)
+    low, high = boot.interval()
+    value, interval = cells.loc["Brier", "noisy"].split("\n")
+    assert float(value) == pytest.approx(boot.point.loc["noisy", "brier"], abs=5e-5)
+    assert interval == f"[{low.loc['noisy', 'brier']:.4f}, {high.loc['noisy', 'brier']:.4f}]"
+    pairs = pair_cells(paired_table(boot))
+    assert pairs.loc["Brier", "careful − noisy"].endswith("*")
+    assert not pairs.loc["AUC", "careful − overconfident"].endswith("*")
+    assert pair_cells(paired_table(resample(drawn(100), 20))).empty
+    off = calibration_cells(calibration_table(table))
+    assert off.loc["noisy", "bins"] == "p < 0.0001"
+    groups = group_cells(group_table(table))
+    assert groups.loc[("south", "noisy"), "predicted"].endswith("*")
+    assert gain_cells(gains).loc[("noisy", "platt"), "gain in Brier"].startswith("+0.0118")
+    html = show_table(pd.DataFrame({"<b>": ["a\nb"]}, index=["<script>"])).to_html()
+    assert "<script>" not in html and "<b>" not in html and "a\nb" in html
+
+
+@pytest.mark.parametrize(
+    "scenario, low, high", [("linear", 0.0096, 0.0158), ("discrete", 0.0008, 0.0041)]
+)
+def test_authors_early_stop_and_cape_differ_on_their_own_rows(data_dir, scenario, low, high):
+    table = read_predictions(data_dir / "authors-predictions" / f"{scenario}.csv")
+    row = paired_table(resample(table, 1000)).loc["early_stop", "cape_bin", "brier"]
+    assert row["distinct"]
+    assert [row["low"], row["high"]] == pytest.approx([low, high], abs=3e-4)
+
+
+def test_forecasts_of_games(data_dir):
+    path = data_dir / "forecasts" / "nba_games.csv"
+    table = read_predictions(path, columns="prob1", y="prob1_outcome")
+    assert len(table.y) == 8886
+    assert calibration_table(table).loc["prob1", "slope"] == pytest.approx(1, abs=0.2)
+    with pytest.raises(ValueError, match=r"'prob1_outcome' must hold only 0 and 1; got .*0.5"):
+        read_predictions(path.with_name("nfl_games.csv"), columns="prob1", y="prob1_outcome")

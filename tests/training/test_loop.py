@@ -1,0 +1,284 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from probnb.data import ProbabilityData, Splits
+from probnb.store import load
+from probnb.training.batches import (
+    cut,
+    device_type,
+    input_scale,
+    make_fabric,
+    normalise,
+    predict_logits,
+)
+from probnb.training.loop import Recipe, fit
+from probnb.training.losses import CrossEntropy
+from probnb.training.models import ResNet18
+from probnb.training.targets import Calibrated, Observed, Resampled
+
+ONE = SimpleNamespace(global_rank=0, world_size=1, device="cpu")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def blobs(n, seed=0, size=8):
+    """Small uint8 images whose brightness sets the probability."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    noise = rng.normal(0, 20, (n, 3, size, size))
+    images = np.clip(60 + 130 * p[:, None, None, None] + noise, 0, 255).astype(np.uint8)
+    y = (rng.random(n) < p).astype(np.float32)
+    return ProbabilityData(
+        torch.tensor(images), torch.tensor(y), torch.tensor(p, dtype=torch.float32)
+    )
+
+
+SPLITS = Splits(blobs(300), blobs(120, 1), blobs(80, 2), "blobs")
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return ResNet18(4, "small")
+
+
+def train(
+    recipe=None, targets=None, checkpoint=None, on_epoch=lambda row: None, splits=SPLITS, **kw
+):
+    recipe = recipe or Recipe(epochs=4, batch_size=32)
+    return fit(
+        network(), splits, recipe, targets=targets, checkpoint=checkpoint, on_epoch=on_epoch,
+        fabric=make_fabric("cpu"), **kw,
+    )  # fmt: skip
+
+
+def same(a, b):
+    return a.logits.keys() == b.logits.keys() and all(
+        torch.equal(a.logits[k], b.logits[k]) for k in a.logits
+    )
+
+
+def without_time(history):
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in history[1:]]
+
+
+def test_learns_and_keeps_the_epoch_with_the_lowest_validation_cross_entropy():
+    result = train(Recipe(epochs=6, batch_size=32, learning_rate=0.02))
+    losses = [row["val_ce"] for row in result.history]
+    assert len(losses) == 7
+    assert result.best_epoch == 1 + int(np.argmin(losses[1:]))
+    assert result.val_ce == min(losses[1:]) < losses[0]
+    ce = CrossEntropy()(result.logits["best_val"].double(), SPLITS.val.outcomes.double())
+    assert float(ce) == pytest.approx(result.val_ce, rel=1e-12)
+    # The kept weights are those that made the kept predictions.
+    model = network()
+    model.load_state_dict(result.weights)
+    fabric = make_fabric("cpu")
+    scale = input_scale(SPLITS.train.inputs)
+    model = fabric.setup(model.to(memory_format=torch.channels_last))
+    again = predict_logits(fabric, model, scale, SPLITS.val.inputs)
+    torch.testing.assert_close(again, result.logits["best_val"])
+
+
+def test_history_has_truth_based_metrics_where_truth_is_known():
+    row = train(Recipe(epochs=1, batch_size=32)).history[-1]
+    assert {"train_ce", "val_ce", "mse_p", "kl_p", "brier", "auc", "seconds"} <= set(row)
+    unknown = replace(SPLITS, test=replace(SPLITS.test, probabilities=None))
+    row = train(Recipe(epochs=1, batch_size=32), splits=unknown).history[-1]
+    assert "mse_p" not in row and "brier" in row
+
+
+def test_same_seed_same_numbers_other_seed_other_numbers():
+    recipe = Recipe(epochs=2, batch_size=32)
+    assert same(train(recipe), train(recipe))
+    assert not same(train(recipe), train(replace(recipe, seed=1)))
+
+
+@pytest.mark.parametrize("schedule", ["plateau", "cosine", "constant"])
+@pytest.mark.parametrize("targets", [Observed(), Resampled(), Calibrated("kernel", neighbours=20)])
+def test_interrupted_training_ends_with_the_same_numbers(tmp_path, schedule, targets):
+    recipe = Recipe(epochs=5, batch_size=32, schedule=schedule, plateau_patience=1)
+    whole = train(recipe, targets)
+    for stop in (2, 4):
+
+        def interrupt(row, stop=stop):
+            if row["epoch"] == stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe, targets, tmp_path / "run", interrupt)
+    resumed = train(recipe, targets, tmp_path / "run")
+    assert same(whole, resumed)
+    assert without_time(whole.history) == without_time(resumed.history)
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, {folder!r})
+from test_training import *
+torch.set_num_threads(1)
+train(Recipe(epochs=6, batch_size=32), Calibrated(), {path!r}, lambda row: time.sleep(0.3))
+"""
+
+
+def test_kill_9_during_training_then_rerun_gives_identical_predictions(tmp_path):
+    path = tmp_path / "run"
+    code = KILLED.format(folder=os.path.dirname(__file__), path=str(path))
+    process = subprocess.Popen([sys.executable, "-c", code])
+    while not path.exists():
+        assert process.poll() is None, "the training ended before it could be killed"
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    finished = len(load(path)[1]["history"]) - 1
+    assert 1 <= finished < 6
+    recipe = Recipe(epochs=6, batch_size=32)
+    assert same(train(recipe, Calibrated()), train(recipe, Calibrated(), path))
+
+
+def test_patience_stops_early_and_the_last_epoch_is_kept_apart():
+    recipe = Recipe(epochs=40, batch_size=32, patience=2)
+    result = train(recipe)
+    assert len(result.history) - 1 == min(result.best_epoch + 2, 40) < 40
+    assert not torch.equal(result.logits["best_test"], result.logits["last_test"])
+
+
+def test_plateau_halves_the_rate_and_cosine_lowers_it_as_planned():
+    rates = [
+        r["learning_rate"]
+        for r in train(Recipe(epochs=4, batch_size=32, schedule="cosine")).history[1:]
+    ]
+    np.testing.assert_allclose(rates, 0.05 * (1 + np.cos(np.pi * np.arange(4) / 4)))
+    history = train(Recipe(epochs=8, batch_size=32, plateau_patience=1)).history[1:]
+    rate, best, waited = 0.1, np.inf, 0
+    for row in history:
+        assert row["learning_rate"] == pytest.approx(rate)
+        waited = 0 if row["val_ce"] < best * (1 - 1e-4) else waited + 1
+        best = min(best, row["val_ce"]) if waited == 0 else best
+        if waited > 1:
+            rate, waited = rate / 2, 0
+
+
+def test_adversarial_step_changes_the_training():
+    recipe = Recipe(epochs=1, batch_size=32)
+    assert not same(train(recipe), train(replace(recipe, adversarial=0.05)))
+
+
+def test_float_inputs_of_any_shape_train_as_they_are():
+    rng = np.random.default_rng(0)
+
+    def part(n):
+        x = torch.tensor(rng.normal(size=(n, 5)), dtype=torch.float32)
+        p = torch.sigmoid(2 * x[:, 0])
+        return ProbabilityData(x, (torch.tensor(rng.random(n)) < p).float(), p)
+
+    splits = Splits(part(400), part(200), part(200), "linear")
+    torch.manual_seed(0)
+    recipe = Recipe(epochs=15, batch_size=32, learning_rate=0.05)
+    fabric = make_fabric("cpu", "32-true")
+    result = fit(nn.Linear(5, 2), splits, recipe, fabric=fabric, on_epoch=lambda row: None)
+    assert result.history[result.best_epoch]["mse_p"] < 0.01
+
+
+def test_a_last_batch_of_one_joins_the_batch_before_it():
+    sizes = [len(rows) for rows in cut(torch.arange(65), 32, ONE)]
+    assert sizes == [32, 33]
+    assert [len(rows) for rows in cut(torch.arange(66), 32, ONE)] == [32, 32, 2]
+    splits = replace(SPLITS, train=blobs(33))
+    assert np.isfinite(train(Recipe(epochs=1, batch_size=32), splits=splits).val_ce)
+    splits = replace(SPLITS, train=blobs(3))
+    assert np.isfinite(train(Recipe(epochs=1, batch_size=2), splits=splits).val_ce)
+
+
+def test_one_training_row_is_refused():
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        train(splits=replace(SPLITS, train=blobs(1)))
+
+
+def test_divergence_is_named():
+    with pytest.raises(FloatingPointError, match="learning_rate=1e\\+20"):
+        train(Recipe(epochs=3, batch_size=32, learning_rate=1e20))
+
+
+def test_normalisation_uses_the_training_images():
+    scale = input_scale(SPLITS.train.inputs)
+    x = normalise(SPLITS.train.inputs, scale)
+    torch.testing.assert_close(x.mean((0, 2, 3)), torch.zeros(3), atol=1e-4, rtol=0)
+    torch.testing.assert_close(x.std((0, 2, 3)), torch.ones(3), atol=1e-4, rtol=0)
+    constant = torch.full((4, 3, 2, 2), 7, dtype=torch.uint8)
+    assert (normalise(constant, input_scale(constant)) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epochs": 0},
+        {"batch_size": 1},
+        {"learning_rate": 0},
+        {"learning_rate": float("nan")},
+        {"momentum": -1},
+        {"schedule": "linear"},
+        {"patience": 0},
+    ],
+)
+def test_bad_recipe(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Recipe(**options)
+
+
+def test_bad_device():
+    with pytest.raises(ValueError, match="device must be one of auto, cuda, mps, cpu"):
+        device_type("gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="device must be available"):
+            device_type("cuda")
+
+
+def test_data_must_have_matching_rows():
+    with pytest.raises(ValueError, match="outcomes must have the 3 rows"):
+        ProbabilityData(torch.zeros(3, 1), torch.zeros(2))
+
+
+def spread(fabric, path):
+    """What each of two processes does; the first leaves its predictions."""
+    torch.set_num_threads(1)
+    recipe = Recipe(epochs=2, batch_size=32, learning_rate=0.02)
+    result = fit(
+        network(), SPLITS, recipe, targets=Calibrated("bin", every=1), fabric=fabric,
+        on_epoch=lambda row: None,
+    )  # fmt: skip
+    model = network()
+    model.load_state_dict(result.weights)
+    wrapped = fabric.setup(model.to(memory_format=torch.channels_last))
+    logits = predict_logits(fabric, wrapped, input_scale(SPLITS.train.inputs), SPLITS.test.inputs)
+    if fabric.is_global_zero:
+        torch.save({"fit": result.logits["best_test"], "again": logits}, path)
+
+
+def test_two_processes_gather_their_predictions_in_order(tmp_path):
+    from lightning_fabric import Fabric
+
+    fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn", precision="32-true")
+    fabric.launch(spread, tmp_path / "two")
+    both = torch.load(tmp_path / "two", weights_only=True)
+    assert both["fit"].shape == (80, 2)
+    torch.testing.assert_close(both["fit"], both["again"])
+    # The order of rows survives: predictions follow the brightness that sets p.
+    p_hat = both["again"].softmax(1)[:, 1]
+    assert np.corrcoef(p_hat, SPLITS.test.probabilities)[0, 1] > 0.5
