@@ -17,6 +17,8 @@ __all__ = [
     "check_outcomes",
     "check_pair",
     "check_probabilities",
+    "check_vector",
+    "check_weights",
 ]
 
 
@@ -69,7 +71,7 @@ def check_number(value, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
     return float(value)
 
 
-def check_outcomes(y, name="y_true"):
+def check_outcomes(y, name="y_true", empty=False):
     """Return outcomes as a float64 vector of zeros and ones.
 
     Parameters
@@ -78,6 +80,8 @@ def check_outcomes(y, name="y_true"):
         Outcomes: integers, booleans or floats, each 0 or 1; n at least 1.
     name : str, default="y_true"
         The argument's name, for the message.
+    empty : bool, default=False
+        Whether there may be no rows.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def check_outcomes(y, name="y_true"):
     ValueError
         If `y` is empty, not one-dimensional, or holds anything but 0 and 1.
     """
-    y = _vector(y, name)
+    y = _numbers(y, name, empty)
     wrong = (y != 0) & (y != 1)  # True for NaN as well
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -97,7 +101,7 @@ def check_outcomes(y, name="y_true"):
     return y
 
 
-def check_probabilities(p, name="y_prob"):
+def check_probabilities(p, name="y_prob", empty=False):
     """Return probabilities as a float64 vector in [0, 1].
 
     Parameters
@@ -106,6 +110,8 @@ def check_probabilities(p, name="y_prob"):
         Probabilities of outcome 1; n at least 1.
     name : str, default="y_prob"
         The argument's name, for the message.
+    empty : bool, default=False
+        Whether there may be no rows.
 
     Returns
     -------
@@ -117,7 +123,7 @@ def check_probabilities(p, name="y_prob"):
     ValueError
         If `p` is empty, not one-dimensional, or has a value that is NaN or outside [0, 1].
     """
-    p = _vector(p, name)
+    p = _numbers(p, name, empty)
     wrong = ~((p >= 0) & (p <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -136,13 +142,43 @@ def check_pair(y, p, names=("y_true", "y_prob")):
     return y, p
 
 
-def _vector(x, name):
+def check_weights(w, name="weights", empty=False):
+    """Return weights as a float64 vector: finite, at least 0, not all 0."""
+    w = _numbers(w, name, empty)
+    wrong = ~((w >= 0) & np.isfinite(w))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{name} must be finite and at least 0; got {w[row].item()!r} in row {row}."
+        )
+    if len(w) and not w.any():
+        raise ValueError(f"{name} must have a value above 0; all {len(w)} are 0.")
+    return w
+
+
+def check_vector(x, name):
+    """Return labels of any kind (names, days, numbers) as a vector without missing values."""
+    if hasattr(x, "detach"):  # a tensor, on any device
+        x = x.detach().cpu()
+    x = np.asarray(x)
+    if x.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional; got shape {x.shape}.")
+    missing = x != x if x.dtype.kind != "O" else np.array([v is None or v != v for v in x], bool)
+    if missing.any():
+        raise ValueError(f"{name} must not be missing; it is in row {int(np.argmax(missing))}.")
+    return x
+
+
+def _numbers(x, name, empty=False):
+    if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
+        row = int(np.argmax(np.ma.getmaskarray(x).ravel()))
+        raise ValueError(f"{name} must have every value; row {row} is masked.")
     try:
         x = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numeric; {error}.") from None
     if x.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional; got shape {x.shape}.")
-    if x.size == 0:
+    if x.size == 0 and not empty:
         raise ValueError(f"{name} must have at least one row; got none.")
     return x

@@ -1,5 +1,5 @@
-"""Data modules: each returns `Splits` of `ProbabilityData`."""
+"""Data: the protocol that training expects, and the data sets of the chapters."""
 
-from .base import ProbabilityData, Splits
+from .base import Bags, ProbabilityData, Splits
 
-__all__ = ["ProbabilityData", "Splits"]
+__all__ = ["Bags", "ProbabilityData", "Splits"]
