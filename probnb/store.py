@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-__all__ = ["key", "load", "part", "replace_file", "save"]
+__all__ = ["key", "load", "load_or_set_aside", "part", "replace_file", "save", "set_aside"]
 
 
 def key(configuration):
@@ -37,7 +38,7 @@ def key(configuration):
     >>> key({"a": 1, "b": 2}) == key({"b": 2, "a": 1})
     True
     """
-    text = json.dumps(configuration, sort_keys=True, separators=(",", ":"), default=_plain)
+    text = json.dumps(configuration, sort_keys=True, separators=(",", ":"), default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -54,7 +55,7 @@ def save(path, tensors, meta):
         What JSON can hold; NaN and infinity are kept.
     """
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"meta": json.dumps(meta, default=_plain)}
+    header = {"meta": json.dumps(meta, default=plain)}
     replace_file(path, lambda temporary: save_file(contiguous, temporary, metadata=header))
 
 
@@ -86,8 +87,31 @@ def load(path):
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, json.loads(file.metadata()["meta"])
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"path must be a file written by probnb; {path}: {error}.") from None
+
+
+def load_or_set_aside(path):
+    """Read what `save` wrote; None where there is no file, or a damaged one, which is set aside."""
+    if not Path(path).exists():
+        return None
+    try:
+        return load(path)
+    except ValueError as error:
+        set_aside(path, error)
+        return None
+
+
+def set_aside(path, reason):
+    """Rename a damaged file, so that its work is done again, and say so in a warning."""
+    path = Path(path)
+    aside = path.with_name(f"{path.name}.damaged")
+    os.replace(path, aside)
+    warnings.warn(
+        f"{path.name} is damaged and was set aside as {aside.name}; its work is done again "
+        f"({reason})",
+        stacklevel=3,
+    )
 
 
 def part(tensors, prefix):
@@ -107,7 +131,7 @@ def replace_file(path, write):
         temporary.unlink(missing_ok=True)
 
 
-def _plain(value):
+def plain(value):
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"configuration must hold plain values; got {type(value).__name__}.")

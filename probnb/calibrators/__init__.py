@@ -28,7 +28,7 @@ CALIBRATORS = {
     "platt": PlattScaling,
     "beta": BetaCalibration,
     "dirichlet": DirichletCalibration,
-    "mix-n-match": MixNMatch,
+    "mixnmatch": MixNMatch,
     "isotonic": IsotonicCalibration,
     "histogram": HistogramBinning,
 }

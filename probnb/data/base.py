@@ -184,7 +184,7 @@ class Bags:
         return (len(self), self.values.shape[1])
 
     def batch(self, rows):
-        """Return bags padded to the longest, (k, longest, features), and the mask of what is real."""
+        """Return bags padded to the longest, (k, longest, features), and a mask of what is real."""
         rows = np.asarray(rows)
         lengths, offsets = self.lengths[rows], self.offsets[rows]
         out = torch.zeros(len(rows), int(lengths.max()), self.values.shape[1])

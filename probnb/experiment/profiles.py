@@ -5,22 +5,23 @@ No torch here, so that a notebook can check its parameters in its first second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
+from ..methods import LOSSES, TARGETS
 from ..validation import check_choice, check_integer, check_number
 
-__all__ = ["PROFILES", "PROFILE_FIELDS", "Profile", "make_profile"]
+__all__ = ["GRID_FIELDS", "PROFILES", "PROFILE_FIELDS", "Profile", "make_profile"]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What an experiment costs, and the small grids on which its rows are tuned.
+    """What an experiment costs.
 
     Parameters
     ----------
-    images : int or None
-        How many images, split in the paper's proportions; None for all of a data set (drawn
-        faces: the paper's 23,708).
+    images : int, tuple of int or None
+        How many images, split in the paper's proportions; three numbers for training, validation
+        and test; None for all of a data set (drawn faces: the paper's 23,708).
     size : int
         Height and width of the images in pixels.
     width : int
@@ -40,30 +41,21 @@ class Profile:
         Initial learning rate from random weights.
     finetune_epochs : int
         Passes of the fits that start from early-stopped weights.
-    finetune_learning_rates : tuple of float
-        Tried for CE fine-tuned and for CaPE.
-    every : int
-        CaPE's m: every m-th epoch is a calibration epoch.
-    phase : int
-        0 where CaPE's first epoch is on the outcomes, as in the paper's Algorithm 1; ``every - 1``
-        where it is a calibration epoch, as in the authors' code, which matters if there are few.
-    bins : tuple of int
-        Numbers of bins tried for CaPE (bin).
-    neighbours : int
-        Neighbours of CaPE (kernel).
-    sigmas : tuple of float
-        Kernel widths tried for CaPE (kernel), in units of probability.
-    gammas : tuple of float
-        Strengths tried for focal loss.
-    entropy_betas : tuple of float
-        Strengths tried for entropy regularisation.
-    mmce_betas : tuple of float
-        Strengths tried for MMCE.
+    finetune_schedule : {"plateau", "cosine", "constant"}
+        What happens to their learning rate.
+    members : int
+        Members of an ensemble at most.
     adversarial : float
-        Adversarial step of the deep ensemble, in normalised input units; 0 for none.
+        Adversarial step of a deep ensemble, in normalised input units; 0 for none.
+    cape : {"released", "printed"}
+        CaPE's schedule, by name; see `probnb.training.targets.CAPE`.
+    candidates : int
+        How many values of each hyperparameter are tried, from the first of a method's grid.
+    grid : dict of str to tuple
+        Values to try instead of a method's own: names of `GRID_FIELDS`.
     """
 
-    images: int | None
+    images: object
     size: int
     width: int
     stem: str
@@ -72,17 +64,13 @@ class Profile:
     plateau_patience: int
     batch_size: int
     learning_rate: float = 0.1
-    finetune_epochs: int = 8
-    finetune_learning_rates: tuple = (1e-2, 1e-3)
-    every: int = 2
-    phase: int = 0
-    bins: tuple = (5, 15)
-    neighbours: int = 200
-    sigmas: tuple = (0.05,)
-    gammas: tuple = (1.0, 2.0)
-    entropy_betas: tuple = (0.3, 1.0)
-    mmce_betas: tuple = (1.0, 3.0)
+    finetune_epochs: int = 12
+    finetune_schedule: str = "plateau"
+    members: int = 5
     adversarial: float = 0.0
+    cape: str = "released"
+    candidates: int = 2
+    grid: dict = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
         for name in (
@@ -93,33 +81,47 @@ class Profile:
             "plateau_patience",
             "batch_size",
             "finetune_epochs",
-            "every",
-            "neighbours",
+            "members",
+            "candidates",
         ):
             check_integer(getattr(self, name), name)
-        check_integer(self.phase, "phase", minimum=0)
-        if self.images is not None:
-            check_integer(self.images, "images")
+        for count in self.images if isinstance(self.images, tuple) else (self.images,):
+            if count is not None:
+                check_integer(count, "images")
+        if isinstance(self.images, tuple) and len(self.images) != 3:
+            raise ValueError(
+                "images must be a number, or three of them for training, validation and test; got "
+                f"{self.images!r}."
+            )
         check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
         check_number(self.adversarial, "adversarial", 0)
         check_choice(self.stem, ("small", "large"), "stem")
-        for name in ("finetune_learning_rates", "sigmas"):
-            _check_grid(getattr(self, name), name, exclusive=True)
-        for name in ("gammas", "entropy_betas", "mmce_betas"):
-            _check_grid(getattr(self, name), name)
-        for value in _check_grid(self.bins, "bins"):
-            check_integer(value, "bins")
+        check_choice(self.cape, ("released", "printed"), "cape")
+        check_choice(self.finetune_schedule, ("plateau", "cosine", "constant"), "finetune_schedule")
+        for name, values in self.grid.items():
+            _check_grid(check_choice(name, GRID_FIELDS, "grid"), values)
 
 
-def _check_grid(values, name, exclusive=False):
+def _check_grid(name, values):
     if not values:
         raise ValueError(f"{name} must have at least one value; got {values!r}.")
     for value in values:
-        check_number(value, name, 0, exclusive=exclusive)
-    return values
+        if name in ("bins", "neighbours", "every"):
+            check_integer(value, name)
+        elif name == "phase":
+            check_integer(value, name, minimum=0)
+        else:
+            check_number(value, name, 0, exclusive=name in ("finetune_learning_rate", "sigma"))
 
 
-PROFILE_FIELDS = tuple(field.name for field in fields(Profile))
+GRID_FIELDS = tuple(
+    dict.fromkeys(
+        ["finetune_learning_rate", *(k for ks in TARGETS.values() for k in ks), *LOSSES[1:]]
+    )
+)
+"""Hyperparameters whose values a parameter of the same name can set."""
+
+PROFILE_FIELDS = (*(f.name for f in fields(Profile) if f.name != "grid"), *GRID_FIELDS)
 """What a parameter of the same name can override."""
 
 PROFILES = {
@@ -133,32 +135,27 @@ PROFILES = {
         plateau_patience=1,
         batch_size=64,
         finetune_epochs=2,
-        phase=1,
-        finetune_learning_rates=(1e-2,),
-        bins=(5,),
-        gammas=(1.0,),
-        entropy_betas=(0.3,),
-        mmce_betas=(1.0,),
-        neighbours=50,
+        members=2,
+        candidates=1,
+        grid={"bins": (5,), "neighbours": (50,)},
     ),
     "quick": Profile(
-        images=3200,
-        size=32,
-        width=16,
+        images=(2000, 800, 2329),
+        size=24,
+        width=12,
         stem="small",
-        epochs=26,
-        patience=6,
+        epochs=20,
+        patience=5,
         plateau_patience=3,
         batch_size=64,
         learning_rate=0.05,
-        finetune_epochs=6,
-        finetune_learning_rates=(3e-3, 3e-4),
-        phase=1,
-        bins=(15,),
+        finetune_epochs=4,
+        members=3,
+        candidates=1,
     ),
     "cpu": Profile(
         images=None,
-        size=48,
+        size=32,
         width=16,
         stem="small",
         epochs=60,
@@ -176,12 +173,8 @@ PROFILES = {
         plateau_patience=5,
         batch_size=256,
         finetune_epochs=100,
-        finetune_learning_rates=(1e-3, 1e-4),
-        sigmas=(0.05, 0.1),
-        gammas=(0.5, 1.0, 2.0),
-        entropy_betas=(0.1, 0.3, 1.0),
-        mmce_betas=(0.3, 1.0, 3.0),
         adversarial=0.01,
+        candidates=4,
     ),
 }
 """Profiles by name, from the quickest; ``quick`` is the default."""
@@ -195,8 +188,8 @@ def make_profile(name="quick", **overrides):
     name : {"smoke", "quick", "cpu", "paper"}, default="quick"
         Where to start from.
     **overrides
-        Fields of `Profile`; None leaves a field as it is, and a single number stands for a grid of
-        one.
+        Names in `PROFILE_FIELDS`; None leaves a value as it is, and a single number stands for a
+        grid of one.
 
     Returns
     -------
@@ -210,13 +203,14 @@ def make_profile(name="quick", **overrides):
 
     Examples
     --------
-    >>> make_profile("quick", epochs=5, bins=10).bins
-    (10,)
+    >>> make_profile("quick", epochs=5, bins=10).grid
+    {'bins': (10,)}
     """
     profile = PROFILES[check_choice(name, PROFILES, "profile")]
-    given = {field: value for field, value in overrides.items() if value is not None}
-    for field, value in given.items():
-        check_choice(field, PROFILE_FIELDS, "profile override")
-        if isinstance(getattr(profile, field), tuple):
-            given[field] = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    return replace(profile, **given)
+    given = {key: value for key, value in overrides.items() if value is not None}
+    for key in given:
+        check_choice(key, PROFILE_FIELDS, "profile override")
+    many = {k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in given.items()}
+    tried = {k: v if isinstance(v, tuple) else (v,) for k, v in many.items() if k in GRID_FIELDS}
+    direct = {key: value for key, value in many.items() if key not in GRID_FIELDS}
+    return replace(profile, **direct, grid={**profile.grid, **tried})

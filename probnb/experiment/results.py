@@ -5,44 +5,63 @@ Validation data decide everything that is chosen here; test data are only predic
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 
 from .. import store
-from ..calibrators import CALIBRATORS
+from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..methods import METHODS
+from .profiles import PROFILES
+from .provenance import fingerprint, machine
 
-__all__ = ["Rows", "collect", "read_rows", "run_directory", "write_rows"]
+__all__ = [
+    "Results",
+    "StoredRun",
+    "collect",
+    "find_runs",
+    "on_test",
+    "read_results",
+    "write_results",
+]
+
+TABLES = ("predictions", "chosen", "epochs")
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Predictions of every row of a table on the test data, and how they came about.
+class Results:
+    """Predictions of every row of a table, and how they came about.
 
     Attributes
     ----------
     predictions : pandas.DataFrame
-        One line a test example: ``y``, ``p`` where known, ``group`` where given, and a column of
-        predicted probabilities for each method.
+        One line a validation or test example: ``split``, ``id``, ``y``, ``p`` where known,
+        ``group`` and ``weight`` where given, and a column of predicted probabilities for each
+        method. A calibrator's predictions on validation rows are on what it was fitted to.
     chosen : pandas.DataFrame
-        One line a candidate: ``method``, ``fit``, the tuned values, ``val_ce``, ``best_epoch`` and
-        whether it was ``chosen``.
+        One line a candidate: ``method``, ``fit``, the tuned values, ``val_ce``, ``best_epoch``,
+        ``calibration_epochs`` (that lie behind the kept weights), ``kept_start`` and whether it
+        was ``chosen``.
     epochs : pandas.DataFrame
         One line an epoch of every fit: ``fit``, ``method``, ``epoch``, ``train_ce``, ``val_ce``,
         and the test metrics.
+    foreign : tuple of str
+        Fits that other code than today's has trained.
     """
 
     predictions: pd.DataFrame
     chosen: pd.DataFrame
     epochs: pd.DataFrame
+    foreign: tuple = ()
 
 
 def collect(jobs, fits, splits):
-    """Choose each row's fit on validation data and predict the test data with it.
+    """Choose each row's fit on validation data and predict with it.
 
     Parameters
     ----------
@@ -55,113 +74,240 @@ def collect(jobs, fits, splits):
 
     Returns
     -------
-    Rows
+    Results
         Predictions in the order of `jobs`.
     """
-    test = splits.test
-    columns = {"y": test.outcomes.numpy().astype(int)}
-    if test.probabilities is not None:
-        columns["p"] = test.probabilities.double().numpy()
-    if test.groups is not None:
-        columns["group"] = test.groups.numpy()
-    names = _fit_names(jobs)
-    chosen = []
+    columns, chosen, names = {}, [], _fit_names(jobs)
     for name, candidates in jobs.items():
-        best = min(candidates, key=lambda job: fits[job].val_ce)
-        averaged = METHODS[name].members > 1
-        used = candidates if averaged else [best]
-        columns[name] = _predict(METHODS[name], [fits[job] for job in used], splits.val)
-        chosen += [
-            {
-                "method": name,
-                "fit": names[job],
-                **job.tuned,
-                "val_ce": fits[job].val_ce,
-                "best_epoch": fits[job].best_epoch,
-                "chosen": job in used,
-            }
-            for job in candidates
-        ]
+        method = METHODS[name]
+        teams = {}  # the members of an ensemble that share their settings
+        for job in candidates:
+            teams.setdefault(job.tuned, []).append(job)
+        raw = {tuned: _average(method, [fits[j] for j in team]) for tuned, team in teams.items()}
+        losses = {tuned: _cross_entropy(p["val"], splits.val) for tuned, p in raw.items()}
+        best = min(losses, key=losses.get)
+        columns[name] = _calibrated(method, raw[best], splits.val)
+        for tuned, team in teams.items():
+            chosen += [
+                {
+                    "method": name,
+                    "fit": names[job],
+                    **dict(tuned),
+                    "val_ce": losses[tuned],
+                    **_kept(method, job, fits),
+                    "chosen": tuned == best,
+                }
+                for job in team
+            ]
+    tables = [_known(splits.val, "val"), _known(splits.test, "test")]
+    predictions = pd.concat(
+        [
+            table.assign(**{name: p[part] for name, p in columns.items()})
+            for table, part in zip(tables, ("val", "test"))
+        ],
+        ignore_index=True,
+    )
     epochs = [
         pd.DataFrame(fits[job].history).assign(fit=label, method=label.split()[0])
         for job, label in names.items()
     ]
-    return Rows(pd.DataFrame(columns), pd.DataFrame(chosen), pd.concat(epochs, ignore_index=True))
+    foreign = tuple(n for job, n in names.items() if fits[job].code != fingerprint(job))
+    return Results(predictions, pd.DataFrame(chosen), pd.concat(epochs, ignore_index=True), foreign)
 
 
-def _predict(method, fits, val):
-    """Test probabilities of one row: an average over its fits, or a calibrator on one."""
+def _known(data, split):
+    """What is known of the rows of one part."""
+    columns = {"split": split, "id": data.ids, "y": data.outcomes.cpu().numpy().astype(int)}
+    for name, values in (("p", data.probabilities), ("weight", data.weights)):
+        if values is not None:
+            columns[name] = values.double().cpu().numpy()
+    if data.groups is not None:
+        columns["group"] = data.groups
+    return pd.DataFrame(columns)
+
+
+def _average(method, fits):
+    """Probabilities of outcome 1 on validation and test data, averaged over networks."""
+    return {
+        part: torch.stack([f.logits[f"{method.epoch}_{part}"].double().softmax(1) for f in fits])
+        .mean(0)[:, 1]
+        .numpy()
+        for part in ("val", "test")
+    } | {"logits": [{p: f.logits[f"{method.epoch}_{p}"] for p in ("val", "test")} for f in fits]}
+
+
+def _calibrated(method, raw, val):
+    """Probabilities of a row after its calibrator, which is fitted to validation data."""
     if method.calibrator is None:
-        parts = [fit.logits[f"{method.epoch}_test"].double().softmax(1)[:, 1] for fit in fits]
-        return torch.stack(parts).mean(0).numpy()
+        return raw
+    if len(raw["logits"]) == 1:
+        z = {part: raw["logits"][0][part].double().numpy() for part in ("val", "test")}
+    else:  # of an average there are no logits but those of its probabilities
+        z = {part: logits_from_probabilities(raw[part]) for part in ("val", "test")}
+    weights = None if val.weights is None else val.weights.cpu().numpy()
     calibrator = CALIBRATORS[method.calibrator]()
-    calibrator.fit(fits[0].logits["best_val"].double().numpy(), val.outcomes.numpy())
-    return calibrator.predict_proba(fits[0].logits["best_test"].double().numpy())[:, 1]
+    calibrator.fit(z["val"], val.outcomes.cpu().numpy(), **({} if weights is None else {"sample_weight": weights}))
+    return {part: calibrator.predict_proba(z[part])[:, 1] for part in ("val", "test")}
+
+
+def _cross_entropy(p, data):
+    """Mean negative log-likelihood; infinite where a certain prediction is wrong."""
+    y = data.outcomes.cpu().numpy()
+    with np.errstate(divide="ignore"):
+        terms = -np.log(np.where(y == 1, p, 1 - p))
+    weights = None if data.weights is None else data.weights.cpu().numpy()
+    return float(np.average(terms, weights=weights))
+
+
+def _kept(method, job, fits):
+    """Which epoch a row reads, and how many calibration epochs lie behind its weights."""
+    fit = fits[job]
+    last = len(fit.history) - 1 if method.epoch == "last" else fit.best_epoch
+    behind = sum(row["calibration"] for row in fit.history[: last + 1])
+    if job.start is not None and job.start in fits:
+        behind += fits[job.start].calibration_epochs
+    return {
+        "best_epoch": last,
+        "calibration_epochs": behind if method.targets in ("bin", "kernel") else 0,
+        "kept_start": job.start is not None and last == 0,
+    }
 
 
 def _fit_names(jobs):
     """A readable name for every distinct fit: its first row's, and what tells it apart."""
     names = {}
     for method, candidates in jobs.items():
-        for number, job in enumerate(candidates):
-            tuned = [f"{key}={value:g}" for key, value in job.tuned.items()]
-            member = [f"member={number + 1}"] if METHODS[method].members > 1 else []
+        for job in candidates:
+            tuned = [f"{key}={value:g}" for key, value in job.tuned]
+            member = [f"member={job.place[1] + 1}"] if METHODS[method].members > 1 else []
             names.setdefault(job, " ".join([_owner(method), *tuned, *member]))
     return names
 
 
 def _owner(name):
-    method = METHODS[name]
-    overfit = method.epoch == "last" and method.targets == "observed"
-    return "ce" if method.calibrator is not None or overfit else name
+    """The row whose training a row reads."""
+    wanted = replace(METHODS[name], label="", kind="extension", calibrator=None, epoch="best")
+    same = (m for m in METHODS if replace(METHODS[m], label="", kind="extension") == wanted)
+    return next(same, name)
 
 
-def run_directory(results_dir, task, data, profile_name, profile, base, seed):
-    """Return the folder of one run, ``{task}-{data}-{profile}-seed{seed}`` under `results_dir`.
+def write_results(directory, results, **facts):
+    """Write a run's tables as Parquet and its record as ``run.json``, each whole or not at all.
 
     Parameters
     ----------
-    results_dir : path-like
-        Where results are kept.
-    task : str
-        The chapter's task, such as a scenario.
-    data : str
-        Short name of the data.
-    profile_name : str
-        Name of the profile.
-    profile, base : Profile
-        The profile used and the one of that name; where they differ the folder's name says so
-        with a hash, so that an altered recipe never passes for the profile.
-    seed : int
-        The run's seed.
+    directory : path-like
+        A folder of results, such as ``runs/synthetic``. The run gets a folder of its own in it,
+        ``{task}-{data}-{profile}-seed{seed}``, with a hash where the profile was altered.
+    results : Results
+        From `collect`.
+    **facts
+        What the record says besides version, commit, date and processor: ``task``, ``data``,
+        ``profile`` and ``seed`` must be among them; also ``settings`` (the `Profile` used),
+        ``source``, ``device``, ``precision``.
 
     Returns
     -------
-    pathlib.Path
-        The folder, which need not exist yet.
+    StoredRun
+        Where it is, and its record.
     """
-    name = f"{task}-{data}-{profile_name}-seed{seed}"
-    if profile != base:
-        name += f"-{store.key(asdict(profile))[:8]}"
-    return Path(results_dir) / name
+    settings = facts.pop("settings", None)
+    base = PROFILES.get(facts["profile"])
+    facts["altered"] = settings is not None and settings != base
+    name = "{task}-{data}-{profile}-seed{seed}".format(**facts)
+    if facts["altered"]:  # an altered recipe never passes for the profile
+        name += f"-{store.key(asdict(settings))[:8]}"
+    record = {
+        **facts,
+        **machine(),
+        "settings": None if settings is None else asdict(settings),
+        "methods": [m for m in METHODS if m in results.predictions],
+        "trained_by_other_code": list(results.foreign),
+        "epochs": len(results.epochs.query("epoch > 0")),
+        "cpu_seconds": round(float(results.epochs.get("cpu_seconds", pd.Series()).sum()), 1),
+        "wall_seconds": round(float(results.epochs.get("seconds", pd.Series()).sum()), 1),
+    }
+    folder = Path(directory) / name
+    for table in TABLES:
+        write = partial(getattr(results, table).to_parquet, index=False, compression="zstd")
+        store.replace_file(folder / f"{table}.parquet", write)
+    text = json.dumps(record, indent=1, default=store.plain) + "\n"
+    store.replace_file(folder / "run.json", lambda path: path.write_text(text))
+    return StoredRun(folder, record)
 
 
-def write_rows(directory, rows):
-    """Write a run's tables as Parquet, each whole or not at all."""
-    for name, table in asdict_shallow(rows).items():
-        path = Path(directory) / f"{name}.parquet"
-        store.replace_file(path, partial(table.to_parquet, index=False))
+@dataclass(frozen=True, eq=False)
+class StoredRun:
+    """A stored run: its folder and what its ``run.json`` says.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        Where its tables are.
+    record : dict
+        ``task``, ``data``, ``profile``, ``seed``, ``altered`` and what else was recorded.
+    """
+
+    directory: Path
+    record: dict
+
+    def __str__(self):
+        faces = {"utkface": "UTKFace", "drawn": "drawn faces"}
+        data = faces.get(self.record["data"], self.record["data"])
+        return "{task} ({0}, profile {profile}, seed {seed})".format(data, **self.record)
 
 
-def read_rows(directory):
-    """Read what `write_rows` wrote; FileNotFoundError names a file that is missing."""
-    tables = {name: Path(directory) / f"{name}.parquet" for name in Rows.__dataclass_fields__}
-    for path in tables.values():
+def read_results(run):
+    """Read a stored run's `Results`; FileNotFoundError names a file that is missing."""
+    folder = Path(getattr(run, "directory", run))
+    paths = {name: folder / f"{name}.parquet" for name in TABLES}
+    for path in paths.values():
         if not path.exists():
-            raise FileNotFoundError(f"directory must hold the tables of a run; {path} is missing.")
-    return Rows(**{name: pd.read_parquet(path) for name, path in tables.items()})
+            raise FileNotFoundError(f"run must hold the tables of a run; {path} is missing.")
+    return Results(**{name: pd.read_parquet(path) for name, path in paths.items()})
 
 
-def asdict_shallow(rows):
-    """Tables of a `Rows` by name, not copied."""
-    return {name: getattr(rows, name) for name in Rows.__dataclass_fields__}
+def on_test(predictions):
+    """Return the test rows of a table of predictions, numbered anew."""
+    if "split" not in predictions:
+        return predictions
+    return predictions[predictions["split"] == "test"].reset_index(drop=True)
+
+
+def find_runs(folders, chapter, **wanted):
+    """Find the stored runs of a chapter, the best evidence first.
+
+    Parameters
+    ----------
+    folders : iterable of path-like
+        Folders of results, in which ``{chapter}/*/run.json`` record runs; need not exist.
+    chapter : str
+        Such as ``"synthetic"``.
+    **wanted
+        What a run's record must say, for example ``task="linear"``.
+
+    Returns
+    -------
+    list of StoredRun
+        Photographs before drawn faces, larger profiles before smaller ones, not altered before
+        altered, by seed, earlier folders before later ones.
+
+    Examples
+    --------
+    >>> find_runs(["no such folder"], "synthetic", task="linear")
+    []
+    """
+    found = []
+    for folder in folders:
+        for path in sorted((Path(folder) / chapter).glob("*/run.json")):
+            record = json.loads(path.read_text())
+            if all(record.get(key) == value for key, value in wanted.items()):
+                found.append(StoredRun(path.parent, record))
+    order = list(PROFILES)[::-1]
+
+    def rank(run):
+        r = run.record
+        place = order.index(r["profile"]) if r["profile"] in order else len(order)
+        return (r["data"] in ("drawn", "simulated"), place, r["altered"], r["seed"])
+
+    return sorted(found, key=rank)

@@ -1,7 +1,7 @@
 """Train the jobs of a table side by side, each one once, and keep what is finished.
 
 Every finished training is stored under the hash of its configuration, and an interrupted one
-continues.
+continues. Two processes that want the same training do it once.
 """
 
 from __future__ import annotations
@@ -9,24 +9,29 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import warnings
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import filelock
 import joblib
 import torch
-from tqdm.auto import tqdm
+import tqdm.auto
 
 from .. import store
-from ..training import losses, models
+from ..methods import METHODS
+from ..training import losses
 from ..training.batches import device_type, make_fabric, precision_of
 from ..training.loop import Fit, fit
-from .plan import job_key
+from .plan import job_key, legacy
+from .provenance import fingerprint
 
-__all__ = ["load_fit", "run_jobs"]
+__all__ = ["load_fit", "run_jobs", "stored_path"]
 
 
-def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True):
+def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True, retrain=False):
     """Train whatever is not yet stored, side by side on a CPU, one after the other on a GPU.
 
     Each CPU training has one thread: two of them on two cores are faster than one with two
@@ -34,8 +39,9 @@ def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True
 
     Parameters
     ----------
-    jobs : iterable of Job
-        Repeated ones are trained once; those that a job starts from are trained first.
+    jobs : dict of str to list of Job, or iterable of Job
+        From `probnb.experiment.plan.plan`. Repeated ones are trained once; those that a job
+        starts from are trained first.
     splits : probnb.data.Splits
         The data; ``source`` is part of every key.
     directory : path-like
@@ -43,52 +49,135 @@ def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where to train.
     workers : int, optional
-        Trainings at a time; by default one for each core on a CPU, else one.
+        Trainings at a time; by default one for each core that this process may use on a CPU, else
+        one.
     progress : bool, default=True
-        Whether to show a bar, in epochs.
+        Whether to show a bar, in epochs; the environment variable ``PROBNB_PROGRESS=text`` makes
+        it plain text where a notebook would show a widget.
+    retrain : bool, default=False
+        Whether to train again what other code has trained.
 
     Returns
     -------
     dict of Job to Fit
         The result of each job.
+
+    Warns
+    -----
+    UserWarning
+        If a stored result was trained by other code, or is damaged and was set aside.
     """
     device = device_type(device)
-    workers = workers or (os.cpu_count() or 1 if device == "cpu" else 1)
-    jobs = list(dict.fromkeys(jobs))
-    paths = {}
-    for job in [*(job.start for job in jobs if job.start), *jobs]:
-        name = job_key(job, splits.source, device, precision_of(device))
-        paths[job] = Path(directory) / f"{name}.safetensors"
-    missing = [job for job in paths if not paths[job].exists()]
+    workers = workers or (joblib.cpu_count() if device == "cpu" else 1)
+    labels = _labels(jobs)
+    every = list(dict.fromkeys(step for job in labels for step in _chain(job)))
+    paths = {job: stored_path(job, splits, directory, device) for job in every}
+    old = {job: stored_path(legacy(job), splits, directory, device) for job in every}
+    missing = [job for job in every if not _usable(job, paths[job], old[job], retrain)]
     missing.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
-    with _progress(sum(job.recipe.epochs for job in missing), progress and missing) as advance:
-        for stage in (False, True):  # fine-tuning needs the weights that it starts from
-            calls = [
-                joblib.delayed(_run_job)(job, splits, paths, device, advance)
-                for job in missing
-                if (job.start is not None) == stage
-            ]
-            if calls and workers > 1:
-                with joblib.parallel_config("loky", inner_max_num_threads=1):
-                    joblib.Parallel(n_jobs=min(workers, len(calls)), batch_size=1)(calls)
-            else:
-                for function, args, _ in calls:
-                    function(*args)
-    return {job: load_fit(paths[job]) for job in jobs}
+    total = sum(job.recipe.epochs for job in missing)
+    with _progress(total, progress and missing) as advance:
+        for stage in sorted({len(_chain(job)) for job in missing}):  # a start before what it starts
+            todo = [job for job in missing if len(_chain(job)) == stage]
+            for wait in (False, True):  # first what no other process is at
+                calls = [
+                    joblib.delayed(_run_job)(
+                        job, splits, paths, device, advance, labels.get(job, "its start"), wait
+                    )
+                    for job in todo
+                ]
+                done = _call(calls, workers)
+                todo = [job for job, finished in zip(todo, done) if not finished]
+    return {job: load_fit(paths[job]) for job in labels}
 
 
-def _run_job(job, splits, paths, device, advance):
-    """Train one job and store it; an unfinished training of the same job is continued."""
+def stored_path(job, splits, directory, device="cpu"):
+    """Return where the result of a job is kept, whether it is there or not."""
+    name = job_key(job, splits, device, precision_of(device))
+    return Path(directory) / f"{name}.safetensors"
+
+
+def load_fit(path):
+    """Read a stored `Fit`."""
+    tensors, meta = store.load(path)
+    weights, logits = (store.part(tensors, prefix) for prefix in ("weights.", "logits."))
+    return Fit(weights, logits, meta["history"], meta["best_epoch"], meta.get("code"))
+
+
+def _labels(jobs):
+    """Distinct jobs with the label of the first row that needs them."""
+    if not isinstance(jobs, Mapping):
+        return dict.fromkeys(jobs, "training")
+    labels = {}
+    for name, candidates in jobs.items():
+        for job in candidates:
+            labels.setdefault(job, METHODS[name].label if name in METHODS else name)
+    return labels
+
+
+def _chain(job):
+    """The trainings that a job builds on, and itself, first to last."""
+    return [*(_chain(job.start) if job.start else []), job]
+
+
+def _usable(job, path, old, retrain):
+    """Whether a job's result is stored whole, and by this code or with a warning."""
+    if not path.exists() and job.start is None and old.exists():
+        os.replace(old, path)  # an ensemble's member, from when seeds were derived otherwise
+    found = store.load_or_set_aside(path)
+    if found is None:
+        return False
+    if found[1].get("code") == fingerprint(job):
+        return True
+    if not retrain:
+        warnings.warn(
+            f"{path.name} was trained by other code than today's (or before that was recorded): "
+            "its numbers are used as they are; retrain=True makes them anew.",
+            stacklevel=3,
+        )
+    return not retrain
+
+
+def _call(calls, workers):
+    if not calls:
+        return []
+    if workers == 1:
+        return [function(*args) for function, args, _ in calls]
+    with joblib.parallel_config("loky", inner_max_num_threads=1):
+        return joblib.Parallel(n_jobs=min(workers, len(calls)), batch_size=1)(calls)
+
+
+def _run_job(job, splits, paths, device, advance, label, wait):
+    """Train one job and store it; False if another process is at it and `wait` is not set."""
+    path, seen = paths[job], []
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def on_epoch(record):
+        seen.append(record["epoch"])
+        advance(1, label)
+
+    try:
+        with filelock.FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
+            if not path.exists() or store.load(path)[1].get("code") != fingerprint(job):
+                _train(job, splits, paths, device, on_epoch)
+    except filelock.Timeout:
+        return False
+    advance(job.recipe.epochs - len(seen), label)  # resumed, stopped early, or another's work
+    return True
+
+
+def _train(job, splits, paths, device, on_epoch):
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if device == "cpu" else threads)
     try:
         torch.manual_seed(job.init_seed)
-        channels = splits.train.inputs.shape[1]
-        model = models.ResNet18(job.width, job.stem, in_channels=channels)
+        model = job.network.build(splits.train.inputs)
         if job.start is not None:
             model.load_state_dict(load_fit(paths[job.start]).weights)
-        kind = losses.LOSSES[job.loss]
-        loss = kind() if job.strength is None else kind(job.strength)
+        loss = job.loss
+        if isinstance(loss, str):
+            kind = losses.LOSSES[loss]
+            loss = kind() if job.strength is None else kind(job.strength)
         partial = paths[job].with_suffix(".partial")
         result = fit(
             model,
@@ -98,37 +187,44 @@ def _run_job(job, splits, paths, device, advance):
             job.targets,
             make_fabric(device),
             checkpoint=partial,
-            on_epoch=lambda record: advance(1),
+            on_epoch=on_epoch,
+            keep_start=job.start is not None,
         )
         tensors = {f"weights.{k}": v for k, v in result.weights.items()}
         tensors |= {f"logits.{k}": v for k, v in result.logits.items()}
-        meta = {"history": result.history, "best_epoch": result.best_epoch, "source": splits.source}
+        meta = {
+            "history": result.history,
+            "best_epoch": result.best_epoch,
+            "source": splits.source,
+            "code": fingerprint(job),
+        }
         store.save(paths[job], tensors, meta)
         partial.unlink(missing_ok=True)
-        advance(job.recipe.epochs - len(result.history) + 1)  # epochs spared by early stopping
     finally:
         torch.set_num_threads(threads)
 
 
-def load_fit(path):
-    """Read a stored `Fit`."""
-    tensors, meta = store.load(path)
-    weights, logits = (store.part(tensors, prefix) for prefix in ("weights.", "logits."))
-    return Fit(weights, logits, meta["history"], meta["best_epoch"])
-
-
 @contextmanager
 def _progress(total, show):
-    """A bar in epochs that trainings in any process advance by appending bytes to a file."""
+    """A bar in epochs that trainings in any process advance by appending lines to a file."""
     handle, path = tempfile.mkstemp()
     os.close(handle)
     stop = threading.Event()
-    with tqdm(total=total, unit="epoch", disable=not show) as bar:
+    text = os.environ.get("PROBNB_PROGRESS") == "text"
+    make = tqdm.tqdm if text else tqdm.auto.tqdm
+    with make(total=total, unit="epoch", disable=not show, mininterval=5 if text else 0.1) as bar:
+
+        def update():
+            lines = Path(path).read_text().splitlines()
+            if len(lines) > bar.n:
+                bar.set_description_str(lines[-1], refresh=False)
+            bar.update(len(lines) - bar.n)
+            if text:  # time goes on where no epoch ends
+                bar.refresh()
 
         def watch():
-            while not stop.wait(0.5):
-                if (finished := os.path.getsize(path)) > bar.n:
-                    bar.update(finished - bar.n)
+            while not stop.wait(5 if text else 0.5):
+                update()
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -137,16 +233,16 @@ def _progress(total, show):
         finally:
             stop.set()
             watcher.join()
-            bar.update(os.path.getsize(path) - bar.n)
+            update()
             os.unlink(path)
 
 
 @dataclass(frozen=True)
 class _Advance:
-    """Tells the bar's process, from any other, how many epochs are finished."""
+    """Tells the bar's process, from any other, which training has finished how many epochs."""
 
     path: str
 
-    def __call__(self, epochs):
-        with open(self.path, "ab") as file:
-            file.write(b"." * epochs)
+    def __call__(self, epochs, label):
+        with open(self.path, "a") as file:
+            file.write(f"{label}\n" * epochs)

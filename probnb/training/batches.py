@@ -1,4 +1,4 @@
-"""Device, precision and batches: tensors stay on the device and are cut by index."""
+"""Device, precision, memory layout and the cutting of epochs into batches."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import logging
 
 import lightning_fabric
 import torch
+from torch import nn
 
 from ..validation import check_choice
 
 __all__ = [
     "cut",
     "device_type",
-    "input_scale",
+    "gather",
     "make_fabric",
-    "normalise",
     "precision_of",
     "predict_logits",
+    "use_fast_layout",
 ]
 
 logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces every AMP set-up
@@ -74,8 +75,25 @@ def make_fabric(device="auto", precision=None, devices=1):
     )
 
 
+def use_fast_layout(model):
+    """Keep the weights of a convolutional network with channels last, where that is safe.
+
+    It saves the reordering of every activation. In torch 2.14.1 on processors without bf16 the
+    backward pass of a strided 1x1 convolution of fewer than 8 channels then writes out of bounds;
+    networks that have one, or a grouped convolution, stay as they are.
+    """
+    convolutions = [m for m in model.modules() if isinstance(m, nn.Conv2d)]
+    unsafe = any(
+        m.groups > 1 or (m.kernel_size == (1, 1) and m.stride != (1, 1) and m.in_channels < 8)
+        for m in convolutions
+    )
+    if convolutions and not unsafe:
+        model = model.to(memory_format=torch.channels_last)
+    return model
+
+
 @torch.no_grad()
-def predict_logits(fabric, model, scale, inputs, batch_size=512):
+def predict_logits(fabric, model, data, batch_size=512):
     """Return float32 logits (n, 2) in evaluation mode, gathered across processes.
 
     Parameters
@@ -84,55 +102,40 @@ def predict_logits(fabric, model, scale, inputs, batch_size=512):
         Device, precision and processes.
     model : torch.nn.Module
         As set up by Fabric.
-    scale : tuple or None
-        Mean and standard deviation of the training inputs, from `fit`.
-    inputs : torch.Tensor of shape (n, ...)
-        On the device; not augmented.
+    data : probnb.data.ProbabilityData
+        On the device; taken as it is, not augmented.
     batch_size : int, default=512
-        Examples at a time.
+        Examples at a time and process.
     """
     model.eval()
-    padded = -(-len(inputs) // fabric.world_size) * fabric.world_size  # the same for each process
-    mine = torch.arange(padded)[fabric.global_rank :: fabric.world_size] % len(inputs)
     parts = [
-        model(normalise(inputs[rows.to(inputs.device)], scale)).float()
-        for rows in mine.split(batch_size)
+        gather(fabric, model(*data.batch(rows[fabric.global_rank :: fabric.world_size])), len(rows))
+        for rows in torch.arange(len(data)).split(batch_size * fabric.world_size)
     ]
-    gathered = fabric.all_gather(torch.cat(parts))
-    if fabric.world_size > 1:  # (processes, rows, 2): interleave
-        gathered = gathered.transpose(0, 1).reshape(padded, -1)
-    return gathered[: len(inputs)]
+    return torch.cat(parts)
 
 
-def cut(order, batch_size, fabric):
-    """Cut an order of rows into batches, and each into this process's share, on the device.
+def gather(fabric, logits, rows):
+    """Return the logits of all `rows` of a batch whose every k-th each of k processes has.
+
+    Gradients flow back to the process they belong to, so that a loss of the whole batch (its
+    weights, the pairs of MMCE) is the same on every process as on one, however uneven the shares.
+    """
+    logits = logits.float()
+    if fabric.world_size == 1:
+        return logits
+    share = -(-rows // fabric.world_size)
+    padded = nn.functional.pad(logits, (0, 0, 0, share - len(logits)))
+    gathered = fabric.all_gather(padded, sync_grads=torch.is_grad_enabled())
+    return gathered.transpose(0, 1).reshape(share * fabric.world_size, -1)[:rows]
+
+
+def cut(order, batch_size, processes=1):
+    """Cut an order of rows into batches.
 
     A last batch too small for batch normalisation (one row a process) joins the one before it.
     """
     batches = list(order.split(batch_size))
-    if len(batches) > 1 and len(batches[-1]) < 2 * fabric.world_size:
+    if len(batches) > 1 and len(batches[-1]) < 2 * processes:
         batches[-2:] = [torch.cat(batches[-2:])]
-    for batch in batches:
-        yield batch[fabric.global_rank :: fabric.world_size].to(fabric.device)
-
-
-def input_scale(inputs):
-    """Mean and standard deviation per channel of uint8 images; None for other inputs."""
-    if inputs.dtype != torch.uint8:
-        return None
-    channels = inputs.transpose(0, 1).flatten(1)
-    counts = torch.stack([torch.bincount(c.int(), minlength=256) for c in channels]).double()
-    levels = torch.arange(256, device=inputs.device, dtype=torch.float64)
-    mean = (counts @ levels) / counts.sum(1)
-    variance = (counts @ levels**2) / counts.sum(1) - mean**2
-    shape = (1, -1, *[1] * (inputs.ndim - 2))
-    return tuple(v.float().reshape(shape) for v in (mean, variance.clamp(min=1).sqrt()))
-
-
-def normalise(x, scale):
-    """Turn a batch of uint8 images into normalised floats; other inputs pass as they are."""
-    if scale is None:
-        return x
-    if x.ndim == 4:
-        x = x.contiguous(memory_format=torch.channels_last)
-    return (x.float() - scale[0]) / scale[1]
+    return batches

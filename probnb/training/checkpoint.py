@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import torch
@@ -23,20 +24,29 @@ class Run:
         """Epochs finished so far."""
         return len(self.history) - 1
 
+    def start(self, row, logits, keep):
+        """Note what the network does before its first epoch, and keep it if it may win."""
+        self.history.append({"epoch": 0, "train_ce": math.nan, "calibration": 0, **row})
+        if keep:
+            self._keep(logits)
+
     def record(self, row, logits):
         """Append an epoch, keep its weights if they are the best, and step the schedule."""
         rate = self.optimizer.param_groups[0]["lr"]
         row = {"epoch": len(self.history), "learning_rate": rate, **row}
         self.history.append(row)
         self.logits.update({f"last_{name}": value for name, value in logits.items()})
-        if self.best_epoch == 0 or row["val_ce"] < self.history[self.best_epoch]["val_ce"]:
-            self.best_epoch = row["epoch"]
-            self.logits.update({f"best_{name}": value.clone() for name, value in logits.items()})
-            self.best = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
+        if not self.best or row["val_ce"] < self.history[self.best_epoch]["val_ce"]:
+            self._keep(logits)
         if isinstance(self.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
             self.scheduler.step(row["val_ce"])
         elif self.scheduler is not None:
             self.scheduler.step()
+
+    def _keep(self, logits):
+        self.best_epoch = self.epoch
+        self.logits.update({f"best_{name}": value.clone() for name, value in logits.items()})
+        self.best = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
 
     def save(self, path):
         """Write everything that the next epoch needs."""
@@ -60,8 +70,11 @@ class Run:
         store.save(path, tensors, meta)
 
     def restore(self, path):
-        """Read the file and continue from it."""
-        tensors, meta = store.load(path)
+        """Continue from the file; False where there is none, or it was damaged and is set aside."""
+        found = store.load_or_set_aside(path)
+        if found is None:
+            return False
+        tensors, meta = found
         self.history, self.best_epoch = meta["history"], meta["best_epoch"]
         part = partial(store.part, tensors)
         self.model.load_state_dict(part("model."))
@@ -78,3 +91,4 @@ class Run:
         self.optimizer.load_state_dict(state)
         if self.scheduler:
             self.scheduler.load_state_dict(meta["scheduler"])
+        return True

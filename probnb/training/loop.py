@@ -7,17 +7,16 @@ training goes on to the same numbers.
 
 from __future__ import annotations
 
-import math
-import os
 import time
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from tqdm.auto import tqdm
 
 from .. import metrics
 from ..validation import check_choice, check_integer, check_number
-from .batches import cut, input_scale, make_fabric, normalise, predict_logits
+from .batches import cut, gather, make_fabric, predict_logits, use_fast_layout
 from .checkpoint import Run
 from .losses import CrossEntropy
 from .targets import Observed
@@ -48,8 +47,6 @@ class Recipe:
         Epochs without improvement that ``"plateau"`` waits for.
     patience : int or None, default=None
         Stop after so many epochs without improvement; None trains all epochs.
-    flip : bool, default=True
-        Mirror every training image left to right with probability one half.
     adversarial : float, default=0
         Size of a fast-gradient-sign step, in normalised input units, on which the loss is taken
         as well; 0 for none. Deep ensembles (Lakshminarayanan et al. 2017) use it.
@@ -65,7 +62,6 @@ class Recipe:
     schedule: str = "plateau"
     plateau_patience: int = 5
     patience: int | None = None
-    flip: bool = True
     adversarial: float = 0.0
     seed: int = 0
 
@@ -95,20 +91,30 @@ class Fit:
     history : list of dict
         One record an epoch: ``epoch`` (0 is before training), ``train_ce``, ``val_ce``,
         ``learning_rate``, ``calibration`` (1 if the targets were not the outcomes), ``seconds``
+        (wall) and ``cpu_seconds``,
+        ``val_bias`` and ``bias`` (mean prediction less mean outcome on validation and test data)
         and the test metrics of `probnb.metrics.evaluate`.
     best_epoch : int
-        The epoch whose weights were kept.
+        The epoch whose weights were kept; 0 where that is the start.
+    code : str or None
+        Fingerprint of the code that trained it, where it was stored.
     """
 
     weights: dict
     logits: dict
     history: list
     best_epoch: int
+    code: str | None = None
 
     @property
     def val_ce(self):
         """Validation cross entropy of the kept weights, in nats."""
         return self.history[self.best_epoch]["val_ce"]
+
+    @property
+    def calibration_epochs(self):
+        """Epochs up to the kept one whose targets were not the outcomes."""
+        return sum(row["calibration"] for row in self.history[: self.best_epoch + 1])
 
 
 def fit(
@@ -120,19 +126,21 @@ def fit(
     fabric=None,
     checkpoint=None,
     on_epoch=None,
+    keep_start=False,
 ):
     """Train a model and keep the weights with the lowest validation cross entropy.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Maps a batch of inputs to two logits; its present weights are the start.
+        Called with what ``splits.train.batch`` returns, gives two logits; its present weights are
+        the start.
     splits : probnb.data.Splits
         Training, validation and test data.
     recipe : Recipe
         Optimiser, schedule, epochs and seed.
     loss : callable, optional
-        ``loss(logits, targets)``, by default `probnb.training.losses.CrossEntropy`.
+        ``loss(logits, targets, weights)``, by default `probnb.training.losses.CrossEntropy`.
     targets : callable, optional
         Schedule of soft targets, by default `probnb.training.targets.Observed`.
     fabric : lightning_fabric.Fabric, optional
@@ -143,6 +151,8 @@ def fit(
         caller's business.
     on_epoch : callable, optional
         Called with the record of each finished epoch; replaces the progress bar.
+    keep_start : bool, default=False
+        Whether the start is a candidate itself: a fine-tuning that never improves on it returns it.
 
     Returns
     -------
@@ -152,17 +162,23 @@ def fit(
     Raises
     ------
     ValueError
-        If there are fewer than two training examples (batch normalisation needs two).
+        If the model does not turn a batch of these data into two logits.
     FloatingPointError
         If the loss stops being finite.
+
+    Notes
+    -----
+    On several processes every loss is that of the whole batch, whatever the shares. Batch
+    normalisation is synchronised on CUDA; torch has no such layer for CPUs, where each process
+    normalises its own share.
     """
-    if len(splits.train) < 2:
-        raise ValueError(f"splits.train must have at least 2 rows; got {len(splits.train)}.")
     loss, targets = loss or CrossEntropy(), targets or Observed()
     fabric = fabric or make_fabric()
-    train, val, test = (part.to(fabric.device) for part in (splits.train, splits.val, splits.test))
-    scale = input_scale(train.inputs)
-    model = model.to(memory_format=torch.channels_last)
+    splits = splits.to(fabric.device)
+    train = splits.train
+    model = use_fast_layout(model)
+    if fabric.world_size > 1 and fabric.device.type == "cuda":
+        model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
     optimizer = torch.optim.SGD(
         model.parameters(),
         recipe.learning_rate,
@@ -171,30 +187,30 @@ def fit(
         fused=True,
     )
     wrapped, optimizer = fabric.setup(model, optimizer)
+    _check_model(wrapped, train)
     scheduler = _make_scheduler(optimizer, recipe)
     run = Run(model, optimizer, scheduler)
 
-    if checkpoint is not None and os.path.exists(checkpoint):
-        run.restore(checkpoint)
-    else:
-        row, _ = _assess(fabric, wrapped, scale, val, test)
-        run.history.append({"epoch": 0, "train_ce": math.nan, "calibration": 0, **row})
+    if checkpoint is None or not run.restore(checkpoint):
+        run.start(*_assess(fabric, wrapped, splits), keep_start)
     bar = tqdm(total=recipe.epochs, initial=run.epoch, disable=on_epoch is not None, unit="epoch")
     with bar:
         while run.epoch < recipe.epochs and not _out_of_patience(run, recipe):
-            epoch, began = run.epoch + 1, time.perf_counter()
+            epoch, began, worked = run.epoch + 1, time.perf_counter(), time.process_time()
             soft = targets(
                 epoch,
                 train,
-                lambda: predict_logits(fabric, wrapped, scale, train.inputs).softmax(1)[:, 1],
+                lambda: predict_logits(fabric, wrapped, train).softmax(1)[:, 1],
                 recipe.seed,
             )
             row = {"calibration": int(soft is not train.outcomes)}
             row["train_ce"] = train_one_epoch(
-                fabric, wrapped, optimizer, scale, train, soft, loss, recipe, epoch
+                fabric, wrapped, optimizer, train, soft, loss, recipe, epoch
             )
-            assessed, logits = _assess(fabric, wrapped, scale, val, test)
-            run.record(row | assessed | {"seconds": time.perf_counter() - began}, logits)
+            assessed, logits = _assess(fabric, wrapped, splits)
+            row["seconds"] = time.perf_counter() - began
+            row["cpu_seconds"] = time.process_time() - worked
+            run.record(row | assessed, logits)
             if checkpoint is not None and fabric.is_global_zero:
                 run.save(checkpoint)
             bar.update()
@@ -204,7 +220,7 @@ def fit(
     return Fit(run.best, run.logits, run.history, run.best_epoch)
 
 
-def train_one_epoch(fabric, model, optimizer, scale, data, soft, loss, recipe, epoch):
+def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch):
     """Take one pass of SGD over `data` towards the targets `soft`.
 
     Order and augmentation depend on the seed and the epoch alone. A last batch of one joins the
@@ -218,16 +234,14 @@ def train_one_epoch(fabric, model, optimizer, scale, data, soft, loss, recipe, e
         The network, as set up by Fabric.
     optimizer : torch.optim.Optimizer
         The optimiser, as set up by Fabric.
-    scale : tuple or None
-        From `probnb.training.batches.input_scale`.
     data : probnb.data.ProbabilityData
         Training data on the device.
     soft : torch.Tensor of shape (n,)
         Targets, probabilities of outcome 1.
     loss : callable
-        Called as ``loss(logits, targets)``.
+        Called as ``loss(logits, targets, weights)``.
     recipe : Recipe
-        Batch size, seed, augmentation and adversarial step.
+        Batch size, seed and adversarial step.
     epoch : int
         Number of the epoch, from 1.
 
@@ -237,44 +251,79 @@ def train_one_epoch(fabric, model, optimizer, scale, data, soft, loss, recipe, e
         Mean cross entropy of the outcomes, in nats, as seen during the epoch.
     """
     model.train()
-    generator = torch.Generator().manual_seed(recipe.seed * 100_003 + epoch)
+    seed = np.random.SeedSequence([recipe.seed, epoch, 1]).generate_state(1)[0]
+    generator = torch.Generator().manual_seed(int(seed))
     order = torch.randperm(len(data), generator=generator)
-    flips = (torch.rand(len(data), generator=generator) < 0.5).to(fabric.device)
-    total = torch.zeros((), device=fabric.device)
-    for rows in cut(order, recipe.batch_size, fabric):
-        x = data.inputs[rows]
-        if recipe.flip and x.ndim == 4:
-            x = torch.where(flips[rows, None, None, None], x.flip(-1), x)
-        x = normalise(x, scale)
+    draws = torch.rand(len(data), data.draws, generator=generator)
+    total, weight = torch.zeros(2, device=fabric.device)
+    for batch in cut(order, recipe.batch_size, fabric.world_size):
+        mine = batch[fabric.global_rank :: fabric.world_size]  # this process's share
+        rows = batch.to(fabric.device)
+        outcomes, target = data.outcomes[rows], soft[rows]
+        weights = None if data.weights is None else data.weights[rows]
+        x, *rest = data.batch(mine, draws[mine])
         x.requires_grad_(recipe.adversarial > 0)
-        logits = model(x).float()
+        logits = gather(fabric, model(x, *rest), len(rows))
         optimizer.zero_grad(set_to_none=True)
-        fabric.backward(loss(logits, soft[rows]))
+        fabric.backward(loss(logits, target, weights))
         if recipe.adversarial:  # the gradients of the two losses add up
             shifted = (x + recipe.adversarial * x.grad.sign()).detach()
-            fabric.backward(loss(model(shifted).float(), soft[rows]))
+            fabric.backward(loss(gather(fabric, model(shifted, *rest), len(rows)), target, weights))
         optimizer.step()
         with torch.no_grad():
-            total += len(rows) * CrossEntropy()(logits, data.outcomes[rows])
-    total = fabric.all_reduce(total, reduce_op="sum")
+            seen = len(rows) if weights is None else weights.sum()
+            total += seen * CrossEntropy()(logits, outcomes, weights)
+            weight += seen
     if not torch.isfinite(total):
         raise FloatingPointError(
             f"the loss is not finite in epoch {epoch}; lower learning_rate={recipe.learning_rate}."
         )
-    return float(total) / len(data)
+    return float(total / weight)
 
 
-def _assess(fabric, model, scale, val, test):
+def _assess(fabric, model, splits):
     """Validation cross entropy, test metrics, and the logits of both."""
-    logits = {
-        "val": predict_logits(fabric, model, scale, val.inputs),
-        "test": predict_logits(fabric, model, scale, test.inputs),
-    }
-    row = {"val_ce": float(CrossEntropy()(logits["val"].double(), val.outcomes.double()))}
+    row, logits = {}, {}
+    for name, data in (("val", splits.val), ("test", splits.test)):
+        logits[name] = predict_logits(fabric, model, data)
+    y, p, weights = (
+        _numpy(getattr(splits.test, k)) for k in ("outcomes", "probabilities", "weights")
+    )
+    val = [v if v is None else v.double() for v in (splits.val.outcomes, splits.val.weights)]
+    row["val_ce"] = float(CrossEntropy()(logits["val"].double(), *val))
+    row["val_bias"] = _bias(logits["val"], splits.val)
+    row["bias"] = _bias(logits["test"], splits.test)
     p_hat = logits["test"].double().softmax(1)[:, 1].cpu().numpy()
-    p = None if test.probabilities is None else test.probabilities.cpu().numpy()
-    row |= metrics.evaluate(test.outcomes.cpu().numpy(), p_hat, p)
+    row |= metrics.evaluate(y, p_hat, p, **({} if weights is None else {"weights": weights}))
     return row, {name: value.cpu() for name, value in logits.items()}
+
+
+def _bias(logits, data):
+    """Mean prediction less mean outcome."""
+    gap = logits.double().softmax(1)[:, 1] - data.outcomes.double()
+    weights = torch.ones_like(gap) if data.weights is None else data.weights.double()
+    return float(weights @ gap / weights.sum())
+
+
+def _numpy(values):
+    return None if values is None else values.cpu().numpy()
+
+
+@torch.no_grad()
+def _check_model(model, data):
+    """Refuse data that the model cannot take, in the data's own words."""
+    batch = data.batch(torch.arange(2))
+    model.eval()
+    try:
+        logits = model(*batch)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        reason = str(error).splitlines()[0]
+    else:
+        if logits.shape == (2, 2):
+            return
+        reason = f"it returns shape {tuple(logits.shape)}"
+    shapes = " and ".join(str(tuple(part.shape)) for part in batch)
+    raise ValueError(f"model must turn a batch of inputs {shapes} into logits (2, 2); {reason}.")
 
 
 def _make_scheduler(optimizer, recipe):

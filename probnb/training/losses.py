@@ -1,8 +1,9 @@
 """Training losses on soft targets, each a function of two-column logits.
 
-A loss is called as ``loss(logits, targets)`` and returns the mean over the batch. ``targets`` are
-probabilities of outcome 1: observed outcomes, or the empirical probabilities of CaPE. All are
-written with logarithms of the softmax, so they and their gradients stay finite for any logits.
+A loss is called as ``loss(logits, targets, weights=None)`` and returns the weighted mean over the
+batch. ``targets`` are probabilities of outcome 1: observed outcomes, or the empirical
+probabilities of CaPE. All are written with logarithms of the softmax, so they and their gradients
+stay finite for any logits.
 """
 
 from __future__ import annotations
@@ -12,11 +13,28 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
+from ..validation import check_number
+
 __all__ = ["LOSSES", "MMCE", "CrossEntropy", "EntropyRegularised", "Focal"]
 
 
 def _two_columns(targets):
+    """Targets as probabilities of both outcomes; refuses what are not probabilities."""
+    if not ((targets >= 0) & (targets <= 1)).all():
+        wrong = targets[~((targets >= 0) & (targets <= 1))][0]
+        raise ValueError(f"targets must be probabilities in [0, 1]; got {float(wrong):g}.")
     return torch.stack([1 - targets, targets], dim=1)
+
+
+def _mean(terms, weights):
+    """Mean over the rows, each counted as its weight says."""
+    return terms.mean() if weights is None else weights @ terms / weights.sum()
+
+
+def _cross_entropy(logits, targets, weights):
+    if weights is None:
+        return F.cross_entropy(logits, _two_columns(targets))
+    return _mean(F.cross_entropy(logits, _two_columns(targets), reduction="none"), weights)
 
 
 @dataclass(frozen=True)
@@ -33,9 +51,9 @@ class CrossEntropy:
     tensor(0.6931)
     """
 
-    def __call__(self, logits, targets):
+    def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
-        return F.cross_entropy(logits, _two_columns(targets))
+        return _cross_entropy(logits, targets, weights)
 
 
 @dataclass(frozen=True)
@@ -57,12 +75,15 @@ class Focal:
 
     gamma: float = 2.0
 
-    def __call__(self, logits, targets):
+    def __post_init__(self):
+        check_number(self.gamma, "gamma", 0)
+
+    def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
         log_p = F.log_softmax(logits, dim=1)
         # For two classes 1 - p of one is p of the other: exact where 1 - exp(log p) would round.
         focus = torch.exp(self.gamma * log_p.flip(1))
-        return -(_two_columns(targets) * focus * log_p).sum(dim=1).mean()
+        return _mean(-(_two_columns(targets) * focus * log_p).sum(dim=1), weights)
 
 
 @dataclass(frozen=True)
@@ -84,11 +105,14 @@ class EntropyRegularised:
 
     beta: float = 1.0
 
-    def __call__(self, logits, targets):
+    def __post_init__(self):
+        check_number(self.beta, "beta", 0)
+
+    def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
         log_p = F.log_softmax(logits, dim=1)
-        entropy = -(log_p.exp() * log_p).sum(dim=1).mean()
-        return F.cross_entropy(logits, _two_columns(targets)) - self.beta * entropy
+        entropy = _mean(-(log_p.exp() * log_p).sum(dim=1), weights)
+        return _cross_entropy(logits, targets, weights) - self.beta * entropy
 
 
 @dataclass(frozen=True)
@@ -124,14 +148,21 @@ class MMCE:
     beta: float = 3.0
     width: float = 0.4
 
-    def __call__(self, logits, targets):
+    def __post_init__(self):
+        check_number(self.beta, "beta", 0)
+        check_number(self.width, "width", 0, exclusive=True)
+
+    def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
         confidence, predicted = F.softmax(logits, dim=1).max(dim=1)
         gap = _two_columns(targets).gather(1, predicted[:, None])[:, 0] - confidence
         kernel = torch.exp(-(confidence[:, None] - confidence[None, :]).abs() / self.width)
-        squared = (gap @ kernel @ gap / len(gap) ** 2).clamp(min=0)
+        total = len(gap)
+        if weights is not None:
+            gap, total = weights * gap, weights.sum()
+        squared = (gap @ kernel @ gap / total**2).clamp(min=0)
         penalty = torch.sqrt(squared + 1e-12) - 1e-6
-        return F.cross_entropy(logits, _two_columns(targets)) + self.beta * penalty
+        return _cross_entropy(logits, targets, weights) + self.beta * penalty
 
 
 LOSSES = {"ce": CrossEntropy, "focal": Focal, "entropy": EntropyRegularised, "mmce": MMCE}

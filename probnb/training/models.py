@@ -1,15 +1,22 @@
-"""The networks of the paper, each a function of a few integers.
+"""The networks, and how a training names the one it wants.
 
-Every network maps a batch of inputs to two logits (outcome 0, outcome 1), as in the paper;
-the predicted probability is the softmax's second column.
+Every network maps what `probnb.data.ProbabilityData.batch` returns to two logits (outcome 0,
+outcome 1), as in the paper; the predicted probability is the softmax's second column.
 """
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import dataclass
+
+import torch
+import torchvision
 from torch import nn
 from torchvision.models.resnet import BasicBlock
 
-__all__ = ["ResNet18"]
+from ..validation import check_choice, check_integer, check_number
+
+__all__ = ["MLP", "NETWORKS", "VGG16BN", "AttentionMIL", "Network", "ResNet18", "network"]
 
 
 class ResNet18(nn.Module):
@@ -24,7 +31,7 @@ class ResNet18(nn.Module):
         Channels of the first stage; the last has eight times as many.
     stem : {"large", "small"}, default="large"
         ``"large"``: 7x7 convolution with stride 2 and max-pooling, for images of about 200 pixels.
-        ``"small"``: one 3x3 convolution with stride 2 and no pooling, for 32 to 64 pixels.
+        ``"small"``: one 3x3 convolution with stride 2 and no pooling, for 24 to 64 pixels.
     in_channels : int, default=3
         Channels of the input: 3 for RGB or for three radar maps.
     num_classes : int, default=2
@@ -33,16 +40,14 @@ class ResNet18(nn.Module):
 
     def __init__(self, width=64, stem="large", in_channels=3, num_classes=2):
         super().__init__()
-        if width < 1:
-            raise ValueError(f"width must be a positive integer, got {width!r}")
+        check_integer(width, "width")
+        check_choice(stem, ("large", "small"), "stem")
         if stem == "large":
             self.conv1 = nn.Conv2d(in_channels, width, 7, stride=2, padding=3, bias=False)
             self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
-        elif stem == "small":
+        else:
             self.conv1 = nn.Conv2d(in_channels, width, 3, stride=2, padding=1, bias=False)
             self.maxpool = nn.Identity()
-        else:
-            raise ValueError(f"stem must be 'large' or 'small', got {stem!r}")
         self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)
         self.layer1 = _stage(width, width, stride=1)
@@ -71,3 +76,169 @@ def _stage(inplanes, planes, stride):
     return nn.Sequential(
         BasicBlock(inplanes, planes, stride, downsample), BasicBlock(planes, planes)
     )
+
+
+class MLP(nn.Module):
+    """Layers of rectified units, for tables.
+
+    Parameters
+    ----------
+    features : int
+        Columns of the input.
+    hidden : tuple of int, default=(64, 64)
+        Units of each layer.
+    dropout : float, default=0
+        Share of units left out in training.
+    num_classes : int, default=2
+        Number of logits.
+    """
+
+    def __init__(self, features, hidden=(64, 64), dropout=0.0, num_classes=2):
+        super().__init__()
+        check_number(dropout, "dropout", 0, 1)
+        layers, width = [], features
+        for units in hidden:
+            layers += [nn.Linear(width, check_integer(units, "hidden")), nn.ReLU()]
+            layers += [nn.Dropout(dropout)] if dropout else []
+            width = units
+        self.layers = nn.Sequential(*layers, nn.Linear(width, num_classes))
+
+    def forward(self, x):
+        """Return the logits, of shape (n, num_classes)."""
+        return self.layers(x.flatten(1))
+
+
+class AttentionMIL(nn.Module):
+    r"""Gated attention over the instances of a bag.
+
+    :math:`z = \sum_k a_k h_k`, :math:`a_k \propto \exp(w^\top(\tanh(V h_k) \odot \sigma(U h_k)))`:
+    Ilse, Tomczak and Welling (2018). The paper's network for slides has 1,536 features and 512
+    hidden units.
+
+    Parameters
+    ----------
+    features : int, default=1536
+        Features of an instance.
+    hidden : int, default=512
+        Units of the embedding.
+    attention : int, default=256
+        Units of the attention.
+    dropout : float, default=0
+        Share of the embedding's units left out in training.
+    num_classes : int, default=2
+        Number of logits.
+    """
+
+    def __init__(self, features=1536, hidden=512, attention=256, dropout=0.0, num_classes=2):
+        super().__init__()
+        self.embed = nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Dropout(dropout))
+        self.value, self.gate = nn.Linear(hidden, attention), nn.Linear(hidden, attention)
+        self.score = nn.Linear(attention, 1)
+        self.head = nn.Linear(hidden, num_classes)
+
+    def forward(self, x, mask):
+        """Return logits (n, num_classes) of bags `x` (n, k, features); `mask` says what is real."""
+        h = self.embed(x)
+        score = self.score(torch.tanh(self.value(h)) * torch.sigmoid(self.gate(h)))[..., 0]
+        weight = score.float().masked_fill(~mask, -torch.inf).softmax(dim=1)
+        return self.head(torch.einsum("nk,nkh->nh", weight.to(h.dtype), h))
+
+
+class VGG16BN(nn.Module):
+    """torchvision's VGG-16 with batch normalisation, for any number of channels.
+
+    Parameters
+    ----------
+    in_channels : int, default=12
+        Channels of the input: three RGB frames and three masks.
+    num_classes : int, default=2
+        Number of logits.
+    """
+
+    def __init__(self, in_channels=12, num_classes=2):
+        super().__init__()
+        self.vgg = torchvision.models.vgg16_bn(num_classes=num_classes)
+        self.vgg.features[0] = nn.Conv2d(in_channels, 64, 3, padding=1)
+        nn.init.kaiming_normal_(self.vgg.features[0].weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x):
+        """Return the logits, of shape (n, num_classes)."""
+        return self.vgg(x)
+
+
+NETWORKS = {"resnet18": ResNet18, "mlp": MLP, "attention_mil": AttentionMIL, "vgg16_bn": VGG16BN}
+"""Networks by name; what `network` takes besides is any class of the same kind."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Which network to build; made by `network`.
+
+    Parameters
+    ----------
+    kind : str or type
+        Name in `NETWORKS`, or a class.
+    settings : tuple of (str, object)
+        Keyword arguments beside the one that the data set, in alphabetical order.
+    """
+
+    kind: object = "resnet18"
+    settings: tuple = ()
+
+    def build(self, inputs):
+        """Return the network for some inputs; their second axis is what they have per row.
+
+        Parameters
+        ----------
+        inputs : object with a shape
+            Its second entry gives `in_channels` or `features`, whichever the network asks for.
+
+        Returns
+        -------
+        torch.nn.Module
+            With weights drawn from torch's global generator.
+        """
+        make = NETWORKS[self.kind] if isinstance(self.kind, str) else self.kind
+        wanted = inspect.signature(make).parameters
+        size = {name: inputs.shape[1] for name in ("in_channels", "features") if name in wanted}
+        return make(**size, **dict(self.settings))
+
+    @property
+    def name(self):
+        """The name in `NETWORKS`, or where the class is defined."""
+        if isinstance(self.kind, str):
+            return self.kind
+        return f"{self.kind.__module__}.{self.kind.__qualname__}"
+
+
+def network(kind="resnet18", **settings):
+    """Say which network to train.
+
+    Parameters
+    ----------
+    kind : str or type, default="resnet18"
+        Name in `NETWORKS`, or a class that takes `in_channels` (images, maps) or `features`
+        (tables, bags) and returns two logits.
+    **settings
+        Its other arguments, such as ``width`` and ``stem`` of a ResNet-18.
+
+    Returns
+    -------
+    Network
+        What a `probnb.experiment.plan.Job` holds.
+
+    Examples
+    --------
+    >>> network("mlp", hidden=(8,)).build(torch.zeros(5, 3)).layers[0]
+    Linear(in_features=3, out_features=8, bias=True)
+    """
+    if isinstance(kind, str):
+        check_choice(kind, NETWORKS, "network")
+    make = NETWORKS[kind] if isinstance(kind, str) else kind
+    allowed = [
+        p for p in inspect.signature(make).parameters if p not in ("in_channels", "features")
+    ]
+    for name in settings:
+        check_choice(name, allowed, f"setting of network {kind}")
+    plain = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    return Network(kind, tuple(sorted(plain.items())))

@@ -15,9 +15,9 @@ import torch
 
 from ..empirical import p_emp_bin, p_emp_kernel
 from ..scenarios import draw_outcomes
-from ..validation import check_choice
+from ..validation import check_choice, check_integer, check_number
 
-__all__ = ["Calibrated", "Observed", "Resampled"]
+__all__ = ["CAPE", "TARGETS", "Calibrated", "Observed", "Resampled", "Smoothed"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,26 @@ class Resampled:
 
 
 @dataclass(frozen=True)
+class Smoothed:
+    """Outcomes moved towards one half: label smoothing.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.1
+        Targets are ``(1 - smoothing) y + smoothing / 2``.
+    """
+
+    smoothing: float = 0.1
+
+    def __post_init__(self):
+        check_number(self.smoothing, "smoothing", 0, 1)
+
+    def __call__(self, epoch, data, predict, seed):
+        """Return the smoothed outcomes of `data`."""
+        return (1 - self.smoothing) * data.outcomes + self.smoothing / 2
+
+
+@dataclass(frozen=True)
 class Calibrated:
     r"""CaPE: empirical probabilities of the model's own predictions in every m-th epoch.
 
@@ -69,7 +89,7 @@ class Calibrated:
 
     Notes
     -----
-    Liu et al. (2022), Section 5 and Algorithm 1.
+    Liu et al. (2022), Section 5 and Algorithm 1. `CAPE` holds the two published settings.
     """
 
     estimator: str = "bin"
@@ -82,18 +102,46 @@ class Calibrated:
 
     def __post_init__(self):
         check_choice(self.estimator, ("bin", "kernel"), "estimator")
-        if self.every < 1:
-            raise ValueError(f"every must be at least 1; got {self.every!r}.")
+        for name in ("every", "bins", "neighbours"):
+            check_integer(getattr(self, name), name)
+        check_integer(self.phase, "phase", minimum=0)
+        check_number(self.sigma, "sigma", 0, exclusive=True)
+        if self.mix is not None:
+            check_number(self.mix, "mix", 0)
 
     def __call__(self, epoch, data, predict, seed):
         """Return the targets of `epoch`; `predict` gives predictions on the training inputs."""
         if self.mix is None and (epoch + self.phase) % self.every != 0:
             return data.outcomes
         p_hat, y = predict().cpu().numpy(), data.outcomes.cpu().numpy()
+        weights = None if data.weights is None else data.weights.cpu().numpy()
         if self.estimator == "bin":
-            p_emp = p_emp_bin(p_hat, y, self.bins)
+            p_emp = p_emp_bin(p_hat, y, self.bins, **({} if weights is None else {"weights": weights}))
         else:
-            p_emp = p_emp_kernel(p_hat, y, self.neighbours, self.sigma)
+            p_emp = p_emp_kernel(p_hat, y, self.neighbours, self.sigma, **({} if weights is None else {"weights": weights}))
         if self.mix is not None:
             p_emp = (y + self.mix * p_emp) / (1 + self.mix)
         return torch.as_tensor(p_emp, dtype=torch.float32).to(data.outcomes.device)
+
+
+TARGETS = {
+    "observed": Observed,
+    "resampled": Resampled,
+    "smoothed": Smoothed,
+    "bin": lambda **settings: Calibrated("bin", **settings),
+    "kernel": lambda **settings: Calibrated("kernel", **settings),
+}
+"""Schedules by name, made from the settings that a method's grid gives."""
+
+CAPE = {
+    "printed": {
+        "bin": {"every": 2, "phase": 0},
+        "kernel": {"every": 2, "phase": 0, "sigma": 0.05},
+    },
+    "released": {
+        "bin": {"every": 3, "phase": 2},
+        "kernel": {"every": 4, "phase": 3, "sigma": 0.0707, "neighbours": 200},
+    },
+}
+"""CaPE's schedule as Algorithm 1 prints it, with the outcomes first, and as the authors' released
+code has it, with a calibration epoch first; a Gaussian's 0.05 is a width of 0.0707 here."""
