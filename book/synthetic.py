@@ -32,95 +32,74 @@
 # Everything runs on faces that are drawn by a program, in minutes on two cores. With one more
 # parameter, `data_dir`, the same notebook runs on the photographs of UTKFace.
 
+# %% tags=["hide-cell"]
+# Overrides of the profile: a value, or several to try; None leaves what the profile has.
+images = size = width = stem = epochs = patience = plateau_patience = batch_size = None
+learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
+cape = candidates = None  # cape: released or printed
+finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
+focal = entropy = mmce = smoothing = None
+
 # %% tags=["parameters"]
 scenario = "linear"  # linear, sigmoid, centered, skewed or discrete
 data_dir = None  # UTKFace: its .tar.gz or folder; None draws faces
-profile = "quick"  # smoke, quick, cpu or paper
+profile = None  # smoke, quick, cpu or paper; None is quick
 seed = 0
-methods = None  # None for all rows, or names such as "ce, platt, cape_bin"
+methods = None  # None for the paper's rows, or names such as "ce, platt, cape_bin"
+mirror = True  # mirror training images at random
 device = "auto"  # auto, cpu, cuda or mps
 results_dir = None  # finished work; None is the folder "runs" of the project
 replicates = 1000  # bootstrap replicates
-# Overrides of the profile; None leaves its value.
-images = None
-size = None
-width = None
-epochs = None
-patience = None
-batch_size = None
-learning_rate = None
-finetune_epochs = None
-finetune_learning_rates = None
-every = None
-phase = None
-bins = None
-neighbours = None
-sigmas = None
-gammas = None
-entropy_betas = None
-mmce_betas = None
-adversarial = None
+retrain = False  # train again what other code has trained
 
 # %% tags=["hide-input"]
-from probnb.notebook import check_parameters, check_path, results_path
-
-check_parameters(
-    globals(),
-    """scenario data_dir profile seed methods device results_dir replicates images size width
-    epochs patience batch_size learning_rate finetune_epochs finetune_learning_rates every phase bins
-    neighbours sigmas gammas entropy_betas mmce_betas adversarial""",
-)
-from probnb.experiment.profiles import PROFILE_FIELDS, PROFILES, make_profile
+from probnb.experiment.profiles import PROFILE_FIELDS, make_profile
 from probnb.methods import check_methods
+from probnb.notebook import check_parameters, default_profile, find_path, results_path
 from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choice, check_integer
 
+check_parameters(
+    globals(),
+    [*PROFILE_FIELDS, *"scenario data_dir profile seed methods mirror device".split()]
+    + "results_dir replicates retrain".split(),
+)
 check_choice(scenario, SCENARIOS, "scenario")
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
+check_choice(mirror, (True, False), "mirror")
+check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
 methods = check_methods(methods)
+profile = default_profile(profile)
 settings = make_profile(profile, **{k: v for k, v in globals().items() if k in PROFILE_FIELDS})
-data_dir = check_path(data_dir, "data_dir")
-results = results_path(results_dir)
-
-# %% tags=["hide-input"]
-import numpy as np
-from IPython.display import Markdown
-
-from probnb.chapters.synthetic.figures import (
-    labelled,
-    learning_curves,
-    overfitting_figure,
-    scenario_figure,
-)
-from probnb.data.faces import load_faces
-from probnb.experiment import plan as jobs
-from probnb.experiment import results as rows
-from probnb.experiment import run as experiment
-from probnb.experiment import summary
-from probnb.metrics.resampling import bootstrap
-from probnb.plots.faces import face_grid
-from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
-
-use_style()
+data_dir = data_dir and find_path(data_dir, "data_dir")
+results_dir = results_path(results_dir)
 
 # %% [markdown]
 # ## The task
 
-# %%
-splits = load_faces(scenario, data_dir, size=settings.size, n=settings.images, seed=seed)
-train, val, test = splits.train, splits.val, splits.test
-Markdown(
-    f"The data, {splits.source.split()[0]}: {len(train):,} faces of {settings.size} × {settings.size} "
-    f"pixels to train on, {len(val):,} to choose and calibrate with, {len(test):,} to test on."
+# %% tags=["hide-input"]
+from IPython.display import Markdown
+
+from probnb.chapters.synthetic import words
+from probnb.data.faces import load_faces
+from probnb.plots.style import use_style
+
+use_style()
+splits = load_faces(
+    scenario, data_dir, size=settings.size, n=settings.images, seed=seed, mirror=mirror
 )
+Markdown(words.task_sentence(splits))
 
 # %% tags=["hide-input"]
+from probnb.chapters.synthetic.figures import spread_of_ages
+from probnb.plots.faces import face_grid
+
+test = splits.test
 if data_dir is None:  # drawn faces only: photographs of people stay out of the report
-    order = np.argsort(test.groups.numpy())[:: max(1, len(test) // 24)][:24]
-    axes = face_grid(test.inputs.numpy()[order], ages=test.groups.numpy()[order], columns=12)
+    some = spread_of_ages(test.groups, 24)
+    axes = face_grid(test.inputs[some], ages=test.groups[some], columns=12)
 
 # %% [markdown]
 # Faces of the test set by age (years). The cues are noisy, as in life: hair greys and thins, faces
@@ -128,47 +107,47 @@ if data_dir is None:  # drawn faces only: photographs of people stay out of the 
 # nothing about age.
 
 # %% tags=["hide-input"]
+from probnb.chapters.synthetic.figures import scenario_figure
+
+train = splits.train
 axes = scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
 
 # %% [markdown]
 # ## Training
 #
-# Every method is *a schedule of soft targets* and *a loss*, and goes through the same loop
-# (`probnb.training.loop.fit`). The early-stopped network is the one with the lowest cross entropy on
+# Every method is *a schedule of soft targets* and *a loss*, from *a start*, and goes through the same
+# loop (`probnb.training.fit`). The early-stopped network is the one with the lowest cross entropy on
 # validation data; the strength of each regulariser, and the learning rate and bins of CaPE, are
-# chosen by the same criterion from small grids. First, cross entropy on the observed outcomes, and
-# the best case: outcomes drawn afresh in each epoch, as if there were no end of data.
+# chosen by the same criterion from small grids. The best case has outcomes drawn afresh in each epoch,
+# as if there were no end of data. CaPE starts from the early-stopped network, and so does its control,
+# *CE fine-tuned*, which does the same without calibration epochs; the start itself is a candidate.
 
 # %%
-plan = jobs.plan(methods, settings, seed)
-everything = [job for candidates in plan.values() for job in candidates]
-scratch = [job for job in everything if job.start is None]
-long = [job for job in scratch if job.recipe.patience is None]
-options = dict(directory=results / "fits", device=device)
-fits = experiment.run_jobs(long, splits, **options)
+from probnb.experiment.plan import plan
+from probnb.experiment.run import run_jobs
 
-# %% [markdown]
-# Then the other networks that start from random weights: regularised losses and the members of
-# the ensemble.
+jobs = plan(methods, settings, seed)
+fits = run_jobs(jobs, splits, results_dir / "fits", device=device, retrain=retrain)
 
-# %%
-fits |= experiment.run_jobs(scratch, splits, **options)
+# %% tags=["hide-input"]
+from probnb.experiment.results import collect, on_test, write_results
+from probnb.training.batches import device_type, precision_of
 
-# %% [markdown]
-# Last, what starts from the early-stopped network: CaPE, and its control, *CE fine-tuned*, which
-# does the same without calibration epochs.
-
-# %%
-fits |= experiment.run_jobs(everything, splits, **options)
-outcome = rows.collect(plan, fits, splits)
-data_name = "drawn" if data_dir is None else "utkface"
-directory = rows.run_directory(
-    results / "synthetic", scenario, data_name, profile, settings, PROFILES[profile], seed
+outcome = collect(jobs, fits, splits)
+run = write_results(
+    results_dir / "synthetic",
+    outcome,
+    task=scenario,
+    data="drawn" if data_dir is None else "utkface",
+    profile=profile,
+    seed=seed,
+    settings=settings,
+    mirror=mirror,
+    source=splits.source,
+    device=device_type(device),
+    precision=precision_of(device_type(device)),
 )
-rows.write_rows(directory, outcome)
-
-y, p = outcome.predictions["y"], outcome.predictions["p"]
-predictions = outcome.predictions[methods]
+Markdown(words.record_sentence(run, outcome))
 
 # %% [markdown]
 # ## Overfitting, and what mitigates it
@@ -179,56 +158,71 @@ predictions = outcome.predictions[methods]
 # values, histograms of the predictions show the same.
 
 # %% tags=["hide-input"]
+from probnb.chapters.synthetic.figures import overfitting_figure
+
+table = on_test(outcome.predictions)
+y, p, predictions = table["y"], table["p"], table[methods]
 columns = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
 axes = overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
 
 # %% [markdown]
 # ## Learning curves
 #
-# The dotted line marks the early-stopped network. Cross entropy goes on to fall on the training
-# data while everything that matters gets worse. The fine-tunings start at the line.
+# Means over five epochs, as in the paper. The dotted line marks the early-stopped network. Cross
+# entropy goes on to fall on the training data while everything that matters gets worse. The
+# fine-tunings start at the line.
 
 # %% tags=["hide-input"]
-chosen = outcome.chosen[outcome.chosen["chosen"]].drop_duplicates("method").set_index("method")
-branches = [m for m in ("ce_finetuned", "cape_bin", "cape_kernel") if m in methods]
-start = chosen.loc["ce", "best_epoch"]
-axes = learning_curves(outcome.epochs, start, chosen.loc[branches, "fit"].to_dict())
+from probnb.chapters.synthetic.figures import learning_curves
+
+axes = learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
 
 # %% [markdown]
 # ## The table
 #
 # Times 100; ± is one standard deviation over bootstrap resamples of the test rows, which is also
-# what the paper's ± is. The paper's numbers are those of its appendix, for UTKFace at 200 × 200
-# pixels with a full ResNet-18; an asterisk marks a misprint or a suspect value (see
+# what the paper's ± is. The paper's numbers are those of its appendix, for UTKFace (it does not state
+# the size of its images) with a full ResNet-18; an asterisk marks a misprint or a suspect value (see
 # {doc}`errata`).
 
 # %% tags=["hide-input"]
+from probnb.experiment import summary
+from probnb.metrics import bootstrap
+
 result = bootstrap(y, predictions, p, replicates=replicates, seed=seed)
 table = summary.comparison_table(result, scenario)
-table[["MSE_p", "KL_p", "Brier"]]
+table[["MSE_p", "KL_p"]]
 
 # %% tags=["hide-input"]
-table[["ECE", "MCE", "KS"]]
+table[["Brier", "ECE"]]
+
+# %% tags=["hide-input"]
+table[["MCE", "KS"]]
 
 # %% tags=["hide-input"]
 table[["AUC", "NLL"]]
 
 # %% [markdown]
-# The values that validation cross entropy chose:
+# The values that validation cross entropy chose, and how many calibration epochs lie behind each kept
+# model. A kept epoch of 0 is the start:
 
 # %% tags=["hide-input"]
-outcome.chosen.query(
-    "method not in ('ce_overfit', 'temperature', 'platt', 'dirichlet', 'beta', 'mixnmatch')"
-)
+summary.chosen_table(outcome.chosen)
 
 # %% [markdown]
 # ## Reliability of every method
 
 # %% tags=["hide-input"]
+from probnb.chapters.synthetic.figures import labelled
+from probnb.plots.reliability import reliability_grid
+
 axes = reliability_grid(y, labelled(predictions), p=p)
 
 # %% [markdown]
 # ## What these numbers say
+
+# %% tags=["hide-input"]
+Markdown(words.seed_sentence(outcome))
 
 # %% tags=["hide-input"]
 Markdown(summary.conclusions(result, scenario))

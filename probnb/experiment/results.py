@@ -146,7 +146,11 @@ def _calibrated(method, raw, val):
         z = {part: logits_from_probabilities(raw[part]) for part in ("val", "test")}
     weights = None if val.weights is None else val.weights.cpu().numpy()
     calibrator = CALIBRATORS[method.calibrator]()
-    calibrator.fit(z["val"], val.outcomes.cpu().numpy(), **({} if weights is None else {"sample_weight": weights}))
+    calibrator.fit(
+        z["val"],
+        val.outcomes.cpu().numpy(),
+        **({} if weights is None else {"sample_weight": weights}),
+    )
     return {part: calibrator.predict_proba(z[part])[:, 1] for part in ("val", "test")}
 
 

@@ -7,8 +7,9 @@ import pandas as pd
 
 from ..methods import METHODS
 from ..published import published
+from .profiles import GRID_FIELDS
 
-__all__ = ["compare", "comparison_table", "conclusions"]
+__all__ = ["chosen_table", "compare", "comparison_table", "conclusions"]
 
 NAMES = {
     "mse_p": "MSE_p",
@@ -63,6 +64,43 @@ def _printed(row):
     gap = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
     spread = "" if np.isnan(row["std"]) else f"{gap}{row['std']:.2f}"
     return f"{row['value']:.2f}{spread}{'*' if row['mark'] else ''}"
+
+
+def chosen_table(chosen):
+    """Show what validation data chose in each row, without the rows that only post-process CE.
+
+    Parameters
+    ----------
+    chosen : pandas.DataFrame
+        As `probnb.experiment.results.Results.chosen`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One line a candidate that was trained for its row.
+    """
+    own = [m for m in chosen["method"].unique() if METHODS[m].calibrator is None]
+    rows = chosen[chosen["method"].isin(own) & (chosen["method"] != "ce_overfit")]
+    tuned = [c for c in GRID_FIELDS if c in rows and rows[c].notna().any()]
+    values = [
+        ", ".join(
+            f"{name.removeprefix('finetune_')} {value:g}"
+            for name, value in row.items()
+            if value == value
+        )
+        for row in rows[tuned].to_dict("records")
+    ]
+    table = pd.DataFrame(
+        {
+            "tried": values,
+            "validation CE": [f"{value:.4f}" for value in rows["val_ce"]],
+            "kept epoch": rows["best_epoch"].to_numpy(),
+            "calibration epochs": rows["calibration_epochs"].to_numpy(),
+            "chosen": np.where(rows["chosen"], "✓", ""),
+        },
+        index=pd.Index([METHODS[m].label for m in rows["method"]], name=""),
+    )
+    return table
 
 
 def compare(result, reference, metric="mse_p", level=0.95):

@@ -16,6 +16,7 @@ __all__ = [
     "overfitting_figure",
     "prediction_histograms",
     "scenario_figure",
+    "spread_of_ages",
 ]
 
 _CURVES = {
@@ -60,6 +61,12 @@ def scenario_figure(scenario, ages, p, y):
     axes[2].set(xlabel="Age z (years)", ylabel="People", title="Outcomes by age")
     axes[2].legend()
     return axes
+
+
+def spread_of_ages(ages, count):
+    """Return row numbers of `count` people whose ages are spread evenly over all ranks."""
+    order = np.argsort(ages, kind="stable")
+    return order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(int)]
 
 
 def overfitting_figure(y, p, predictions, discrete=False):
@@ -128,17 +135,13 @@ def prediction_histograms(p, predictions):
     return axes
 
 
-def learning_curves(epochs, start, finetuned, window=1):
+def learning_curves(results, window=1):
     """Draw the learning curves of cross entropy, and of fine-tunings that branch off it.
 
     Parameters
     ----------
-    epochs : pandas.DataFrame
-        As `probnb.experiment.results.Rows.epochs`.
-    start : int
-        Early-stopped epoch of ``"ce"``, where the fine-tunings begin.
-    finetuned : mapping of str to str
-        Fit to draw for each method: method names to values of ``epochs["fit"]``.
+    results : probnb.experiment.results.Results
+        Of a run with ``"ce"`` among its rows.
     window : int, default=1
         Epochs of the moving average drawn; the paper uses 5.
 
@@ -147,6 +150,11 @@ def learning_curves(epochs, start, finetuned, window=1):
     list of matplotlib.axes.Axes
         Training and validation cross entropy, MSE_p and KL_p.
     """
+    epochs, chosen = results.epochs, results.chosen[results.chosen["chosen"]]
+    chosen = chosen.drop_duplicates("method").set_index("method")
+    start = chosen.loc["ce", "best_epoch"]
+    branches = [m for m in ("ce_finetuned", "cape_bin", "cape_kernel") if m in chosen.index]
+    finetuned = chosen.loc[branches, "fit"].to_dict()
     _, axes = grid(4, columns=2, size=(4.4, 2.6))
     ce = epochs[epochs["fit"] == "ce"]
     lines = [("CE", ce, ce["epoch"], ("black", "-", 1.6))]
