@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .metrics.binning import reliability_bins
+from .metrics.sample import check_row_weights
 from .validation import check_integer, check_number, check_pair
 
 __all__ = ["p_emp_bin", "p_emp_kernel"]
@@ -17,7 +18,7 @@ __all__ = ["p_emp_bin", "p_emp_kernel"]
 _BLOCK = 2**17  # entries of a block of kernel weights: 1 MiB, to stay in the cache
 
 
-def p_emp_bin(p_hat, y, bins=15):
+def p_emp_bin(p_hat, y, bins=15, weights=None):
     r"""Mean outcome of the quantile bin that holds each prediction.
 
     .. math:: p_\text{emp}^i = \frac{1}{|I_b|} \sum_{j \in I_b} y_j, \qquad \hat p_i \in I_b
@@ -30,6 +31,9 @@ def p_emp_bin(p_hat, y, bins=15):
         Outcomes, 0 or 1.
     bins : int, default=15
         Number of quantile bins B. Equal predictions share a bin, so there may be fewer.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter. The bins share
+        the weight equally.
 
     Returns
     -------
@@ -51,11 +55,11 @@ def p_emp_bin(p_hat, y, bins=15):
     array([0.5, 0.5, 1. , 1. ])
     """
     y, p_hat = check_pair(y, p_hat, names=("y", "p_hat"))
-    table = reliability_bins(y, p_hat, bins)
+    table = reliability_bins(y, p_hat, bins, weights)
     return table.mean_outcome[table.assign(p_hat)]
 
 
-def p_emp_kernel(p_hat, y, neighbours=200, sigma=0.05):
+def p_emp_kernel(p_hat, y, neighbours=200, sigma=0.05, weights=None):
     r"""Kernel average of the outcomes of the nearest predictions.
 
     .. math::
@@ -77,6 +81,10 @@ def p_emp_kernel(p_hat, y, neighbours=200, sigma=0.05):
     sigma : float, default=0.05
         Width of the kernel, in units of probability. A Gaussian with this standard deviation
         (as in the authors' released code) is ``sigma * sqrt(2)`` here.
+    weights : array-like of shape (n,), optional
+        Weight of each row in the average, at least 0; their scale does not matter. Neighbours are
+        counted by rows; rows of weight 0 are
+        nobody's neighbours, and get the average about their own prediction.
 
     Returns
     -------
@@ -101,48 +109,54 @@ def p_emp_kernel(p_hat, y, neighbours=200, sigma=0.05):
     array([0.5, 0.5, 1. , 1. ])
     """
     y, p_hat = check_pair(y, p_hat, names=("y", "p_hat"))
-    r = min(check_integer(neighbours, "neighbours"), len(y))
+    r = check_integer(neighbours, "neighbours")
     sigma = check_number(sigma, "sigma", 0, exclusive=True)
-    values, inverse, counts = np.unique(p_hat, return_inverse=True, return_counts=True)
-    ones = np.bincount(inverse, y)
-    left, right = _windows(values, counts, r)
+    kept, weights = check_row_weights(weights, len(y))
+    asked, inverse = np.unique(p_hat, return_inverse=True)  # where an average is wanted
+    kept = slice(None) if kept is None else kept
+    values, own, counts = np.unique(p_hat[kept], return_inverse=True, return_counts=True)
+    mass = counts.astype(float) if weights is None else np.bincount(own, weights)
+    ones = np.bincount(own, y[kept] if weights is None else y[kept] * weights)
+    left, right = _windows(asked, values, counts, min(r, counts.sum()))
 
-    result = np.empty(len(values))
+    result = np.empty(len(asked))
     width = int((right - left).max())
     start = np.minimum(left, len(values) - width)  # windows of one width; the surplus is masked
-    views = [sliding_window_view(a, width) for a in (values, counts.astype(float), ones)]
+    views = [sliding_window_view(a, width) for a in (values, mass, ones)]
     step = max(1, _BLOCK // width)
-    for begin in range(0, len(values), step):
+    for begin in range(0, len(asked), step):
         rows = slice(begin, begin + step)
-        near, count, one = (view[start[rows]] for view in views)  # copies, one block at a time
-        near -= values[rows, None]
+        near, weight, one = (view[start[rows]] for view in views)  # copies, one block at a time
+        near -= asked[rows, None]
         near /= sigma
         np.multiply(near, near, out=near)
-        np.exp(np.negative(near, out=near), out=near)
         if (right[rows] - left[rows] < width).any():
             position = start[rows, None] + np.arange(width)
-            near[(position < left[rows, None]) | (position >= right[rows, None])] = 0
-        result[rows] = np.einsum("ij,ij->i", near, one) / np.einsum("ij,ij->i", near, count)
+            near[(position < left[rows, None]) | (position >= right[rows, None])] = np.inf
+        if len(asked) > len(values):  # a row of weight 0 may be far from all: its nearest gets 1
+            near -= near.min(axis=1, keepdims=True)
+        np.exp(np.negative(near, out=near), out=near)
+        result[rows] = np.einsum("ij,ij->i", near, one) / np.einsum("ij,ij->i", near, weight)
     return result[inverse]
 
 
-def _windows(values, counts, r):
-    """Range of distinct values that the r nearest points of each value span, ties included."""
+def _windows(asked, values, counts, r):
+    """Range of distinct values that the r nearest points of each asked one span, ties included."""
     repeated = np.repeat(values, counts)
-    first, last = np.zeros(len(values), int), np.full(len(values), len(repeated) - r)
+    first, last = np.zeros(len(asked), int), np.full(len(asked), len(repeated) - r)
     # The window [k, k + r) of the sorted points moves right while its left end is the farther.
     k = _bisect(
-        lambda k: values - repeated[k] > repeated[np.minimum(k + r, len(repeated) - 1)] - values,
+        lambda k: asked - repeated[k] > repeated[np.minimum(k + r, len(repeated) - 1)] - asked,
         first,
         last,
     )
-    reach = np.maximum(values - repeated[k], repeated[k + r - 1] - values)
-    own = np.arange(len(values))
-    left = _bisect(lambda j: values - values[j] > reach, np.zeros_like(own), own)
+    reach = np.maximum(asked - repeated[k], repeated[k + r - 1] - asked)
+    place = np.searchsorted(values, asked)
+    left = _bisect(lambda j: asked - values[j] > reach, np.zeros_like(place), place)
     right = _bisect(
-        lambda j: values[np.minimum(j, len(values) - 1)] - values <= reach,
-        own,
-        np.full_like(own, len(values)),
+        lambda j: values[np.minimum(j, len(values) - 1)] - asked <= reach,
+        place,
+        np.full_like(place, len(values)),
     )
     return left, right
 

@@ -6,7 +6,10 @@ Every message names the argument, the value seen and what is allowed.
 from __future__ import annotations
 
 import difflib
+import math
 import numbers
+import sys
+from decimal import Decimal
 
 import numpy as np
 
@@ -17,8 +20,10 @@ __all__ = [
     "check_outcomes",
     "check_pair",
     "check_probabilities",
+    "check_same_length",
     "check_vector",
     "check_weights",
+    "refuse_masked",
 ]
 
 
@@ -61,7 +66,11 @@ def check_integer(value, name, minimum=1):
 
 def check_number(value, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
     """Return `value` as a finite float in [minimum, maximum], or inside it if `exclusive`."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(value)
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if ok and isinstance(value, numbers.Integral):
+        ok = abs(int(value)) <= sys.float_info.max  # an exact comparison, however long the integer
+    else:
+        ok = ok and math.isfinite(value)
     inside = ok and (minimum < value < maximum if exclusive else minimum <= value <= maximum)
     if not inside:
         low, high = ("(", ")") if exclusive else ("[", "]")
@@ -93,11 +102,8 @@ def check_outcomes(y, name="y_true", empty=False):
     ValueError
         If `y` is empty, not one-dimensional, or holds anything but 0 and 1.
     """
-    y = _numbers(y, name, empty)
-    wrong = (y != 0) & (y != 1)  # True for NaN as well
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must hold only 0 and 1; got {y[row].item()!r} in row {row}.")
+    y, given = _numbers(y, name, empty)
+    _refuse((y != 0) & (y != 1), given, f"{name} must hold only 0 and 1")  # NaN as well
     return y
 
 
@@ -123,34 +129,22 @@ def check_probabilities(p, name="y_prob", empty=False):
     ValueError
         If `p` is empty, not one-dimensional, or has a value that is NaN or outside [0, 1].
     """
-    p = _numbers(p, name, empty)
-    wrong = ~((p >= 0) & (p <= 1))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        value = p[row].item()
-        raise ValueError(f"{name} must hold probabilities in [0, 1]; got {value!r} in row {row}.")
+    p, given = _numbers(p, name, empty)
+    _refuse(~((p >= 0) & (p <= 1)), given, f"{name} must hold probabilities in [0, 1]")
     return p
 
 
 def check_pair(y, p, names=("y_true", "y_prob")):
     """Check outcomes and probabilities of the same length; return both as float64 vectors."""
     y, p = check_outcomes(y, names[0]), check_probabilities(p, names[1])
-    if len(y) != len(p):
-        raise ValueError(
-            f"{names[0]} and {names[1]} must have the same length; got {len(y)} and {len(p)}."
-        )
+    check_same_length(y, p, names)
     return y, p
 
 
 def check_weights(w, name="weights", empty=False):
     """Return weights as a float64 vector: finite, at least 0, not all 0."""
-    w = _numbers(w, name, empty)
-    wrong = ~((w >= 0) & np.isfinite(w))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"{name} must be finite and at least 0; got {w[row].item()!r} in row {row}."
-        )
+    w, given = _numbers(w, name, empty)
+    _refuse(~((w >= 0) & np.isfinite(w)), given, f"{name} must be finite and at least 0")
     if len(w) and not w.any():
         raise ValueError(f"{name} must have a value above 0; all {len(w)} are 0.")
     return w
@@ -158,27 +152,78 @@ def check_weights(w, name="weights", empty=False):
 
 def check_vector(x, name):
     """Return labels of any kind (names, days, numbers) as a vector without missing values."""
+    from pandas import isna  # here, since it takes a while
+
+    refuse_masked(x, name)
     if hasattr(x, "detach"):  # a tensor, on any device
         x = x.detach().cpu()
     x = np.asarray(x)
     if x.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional; got shape {x.shape}.")
-    missing = x != x if x.dtype.kind != "O" else np.array([v is None or v != v for v in x], bool)
+    missing = isna(x)
     if missing.any():
         raise ValueError(f"{name} must not be missing; it is in row {int(np.argmax(missing))}.")
     return x
 
 
-def _numbers(x, name, empty=False):
-    if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
-        row = int(np.argmax(np.ma.getmaskarray(x).ravel()))
+def check_same_length(a, b, names):
+    """Raise unless two vectors have as many rows."""
+    if len(a) != len(b):
+        raise ValueError(
+            f"{names[0]} and {names[1]} must have the same length; got {len(a)} and {len(b)}."
+        )
+
+
+def refuse_masked(x, name):
+    """Raise if `x` is a masked array that hides a value (an empty mask hides none)."""
+    hidden = np.ma.getmaskarray(x) if np.ma.isMaskedArray(x) else np.zeros(0, bool)
+    if hidden.any():
+        row = int(np.argwhere(hidden)[0][0]) if hidden.ndim else 0
         raise ValueError(f"{name} must have every value; row {row} is masked.")
+
+
+def _numbers(x, name, empty=False):
+    """Return `x` as float64, and as it came, whose digits the messages show."""
+    refuse_masked(x, name)
+    if hasattr(x, "detach"):  # a tensor, on any device, of any precision
+        x = x.detach().cpu()
+        x = (x.float() if "bfloat16" in str(x.dtype) else x).numpy()
     try:
-        x = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(x)
+    except (TypeError, ValueError) as error:  # rows of different lengths
         raise ValueError(f"{name} must be numeric; {error}.") from None
-    if x.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional; got shape {x.shape}.")
-    if x.size == 0 and not empty:
+    if given.ndim != 1:
+        seen = f"shape {given.shape}" if given.ndim else type(x).__name__
+        raise ValueError(f"{name} must be one-dimensional; got {seen}.")
+    if given.size == 0 and not empty:
         raise ValueError(f"{name} must have at least one row; got none.")
-    return x
+    if given.dtype.kind == "O":
+        _check_objects(given, name)
+    elif given.dtype.kind not in "biuf" and given.size:
+        raise ValueError(
+            f"{name} must be numeric; got {given.dtype} values, {given[0]!s} in row 0."
+        )
+    try:
+        return given.astype(np.float64), given
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be numeric; {error}.") from None
+
+
+def _check_objects(values, name):
+    """Raise at the first of some Python objects that is no real number."""
+    from pandas import isna  # here, since few callers pass objects and pandas takes a while
+
+    for row, value in enumerate(values):
+        if np.ndim(value) == 0 and isna(value) and not isinstance(value, numbers.Real):
+            raise ValueError(f"{name} must have every value; row {row} is missing ({value}).")
+        if not isinstance(value, numbers.Real | Decimal | np.bool_):
+            raise ValueError(
+                f"{name} must be numeric; got {type(value).__name__} {value!r} in row {row}."
+            )
+
+
+def _refuse(wrong, given, rule):
+    """Raise at the first row that is wrong, with the value in its own digits."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{rule}; got {given[row]!s} in row {row}.")

@@ -122,3 +122,27 @@ def test_bad_options(options):
 
 def test_one_row():
     assert p_emp_bin([0.3], [1]) == p_emp_kernel([0.3], [1]) == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    arrays(float, 20, elements=st.sampled_from([0.0, 0.2, 0.21, 0.9]) | st.floats(0, 1)),
+    arrays(int, 20, elements=st.integers(0, 3)).filter(any),
+    st.integers(1, 25),
+    st.sampled_from([0.001, 0.1]),
+)
+def test_weighted_kernel_equals_brute_force(p_hat, weights, r, sigma):
+    y, kept = (np.arange(20) % 3 == 0).astype(float), weights > 0
+    result = p_emp_kernel(p_hat, y, r, sigma, weights)
+    for i, p in enumerate(p_hat):
+        distance = np.abs(p_hat[kept] - p)
+        near = distance <= np.sort(distance)[min(r, kept.sum()) - 1]
+        exponent = (distance[near] / sigma) ** 2
+        kernel = np.exp(exponent.min() - exponent) * weights[kept][near]
+        expected = (kernel * y[kept][near]).sum() / kernel.sum()
+        assert result[i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_weighted_bins_share_the_weight():
+    p_hat, y = [0.1, 0.2, 0.4, 0.6], [1, 0, 1, 1]
+    np.testing.assert_allclose(p_emp_bin(p_hat, y, 2, [3, 1, 1, 2]), [1, 0.75, 0.75, 0.75])

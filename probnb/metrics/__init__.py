@@ -1,28 +1,23 @@
 """Everything that judges predictions, in one namespace.
 
-`scores` holds the scores, `decomposition` the parts of the Brier score, `binning` the bins and the
-calibration errors, `unbiased` calibration errors without the bias of bins, `bootstrap` resamples,
-`intervals` those of a share of outcomes.
+`registry` lists the metrics as data, `scores` and `binning` hold them, `sample` the checked and
+sorted rows that they read; `decomposition` the parts of the Brier score, `unbiased` calibration
+errors without the bias of bins, `resampling` the bootstrap, `intervals` those of a share of
+outcomes.
 """
 
 from .binning import ReliabilityBins, ece, ks_curves, ks_error, mce, reliability_bins
 from .decomposition import BrierDecomposition, brier_decomposition
+from .registry import METRICS, Metric, evaluate
 from .resampling import Bootstrap, bootstrap
-from .scores import (
-    METRICS,
-    auc,
-    brier,
-    evaluate,
-    kl_p,
-    mse_p,
-    nll,
-)
+from .scores import auc, brier, kl_p, mse_p, nll
 from .unbiased import NullBand, calibration_null_band, ece_debiased, ece_smooth
 
 __all__ = [
     "METRICS",
     "Bootstrap",
     "BrierDecomposition",
+    "Metric",
     "NullBand",
     "ReliabilityBins",
     "auc",

@@ -1,7 +1,8 @@
 """Quantile bins of predictions, and the calibration errors read off the sorted predictions.
 
-One rule decides every bin of the project: reliability diagrams, ECE, MCE, the decomposition of the
-Brier score and the empirical probabilities of CaPE all call `reliability_bins`.
+One rule decides every bin of the project, `probnb.metrics.sample.bin_cuts`: reliability diagrams,
+ECE, MCE and their bootstrap, the decomposition of the Brier score, histogram binning and the
+empirical probabilities of CaPE.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..validation import check_choice, check_integer, check_pair
+from ..validation import check_choice, check_integer
+from .sample import bin_starts, check_sample
 
 __all__ = ["ReliabilityBins", "ece", "ks_curves", "ks_error", "mce", "reliability_bins"]
 
 BINS = 15
 """Number of bins in the paper."""
+
+WEIGHTINGS = ("rows", "plain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +38,19 @@ class ReliabilityBins:
         Mean outcome of each bin, the paper's p_emp.
     count : ndarray of shape (K,)
         Rows in each bin, at least 1.
+    weight : ndarray of shape (K,)
+        Share of the rows' weight in each bin; the shares add up to 1.
+    effective : ndarray of shape (K,)
+        Kish's effective number of rows, squared sum of weights over sum of squares: how many rows
+        of equal weight would leave a mean outcome as uncertain. `count` where all weigh the same.
     """
 
     edges: np.ndarray
     mean_prediction: np.ndarray
     mean_outcome: np.ndarray
     count: np.ndarray
+    weight: np.ndarray
+    effective: np.ndarray
 
     @property
     def gap(self):
@@ -51,12 +62,13 @@ class ReliabilityBins:
         return np.searchsorted(self.edges[1:-1], p_hat, side="right")
 
 
-def reliability_bins(y_true, y_prob, bins=BINS):
+def reliability_bins(y_true, y_prob, bins=BINS, weights=None):
     r"""Group predictions into bins of equal size by quantile; ties stay together.
 
     Sorted, row i of N (from 0) belongs to bin :math:`\lfloor B(i + 1/2)/N \rfloor`. Equal
-    predictions share the bin of their middle rank, so the order of the rows never matters. Bins
-    left without rows, because of ties or of fewer rows than bins, drop out.
+    predictions share the bin of their middle rank, so the order of the rows never matters. Ranks
+    cumulate the weights where rows have some. Bins left without rows, because of ties or of fewer
+    rows than bins, drop out.
 
     Parameters
     ----------
@@ -66,6 +78,8 @@ def reliability_bins(y_true, y_prob, bins=BINS):
         Predicted probabilities of outcome 1.
     bins : int, default=15
         Number of bins, B.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
@@ -75,8 +89,9 @@ def reliability_bins(y_true, y_prob, bins=BINS):
     Raises
     ------
     ValueError
-        If outcomes are not 0 or 1, probabilities are NaN or outside [0, 1], the lengths differ,
-        there are no rows, or `bins` is not a positive integer.
+        If outcomes are not 0 or 1, probabilities are NaN or outside [0, 1], weights are negative,
+        infinite or all 0, the lengths differ, there are no rows, or `bins` is not a positive
+        integer.
 
     Notes
     -----
@@ -90,38 +105,29 @@ def reliability_bins(y_true, y_prob, bins=BINS):
     >>> table.count
     array([2, 2, 2])
     """
-    y, p = check_pair(y_true, y_prob)
-    bins = check_integer(bins, "bins")
-    order = np.argsort(p)
-    p, y = p[order], y[order]
-    starts = _bin_starts(p, bins)
-    count = np.diff(starts, append=len(p))
+    return sample_bins(check_sample(y_true, y_prob, weights), check_integer(bins, "bins"))
+
+
+def sample_bins(sample, bins):
+    """Return the `ReliabilityBins` of a checked sample."""
+    p, y = sample.p_hat[sample.order], sample.y[sample.order]
+    w = np.ones(len(p)) if sample.weights is None else sample.weights[sample.order]
+    starts = bin_starts(p, w, bins)
+    ends = np.append(starts[1:], len(p))
+    mass = np.add.reduceat(w, starts)
+    mean_prediction = np.add.reduceat(w * p, starts) / mass
     return ReliabilityBins(
         edges=np.concatenate([[0.0], p[starts[1:]], [1.0]]),
-        mean_prediction=_means(p, starts, count),
-        mean_outcome=np.add.reduceat(y, starts) / count,
-        count=count,
+        # exactly the common value where all of a bin are equal
+        mean_prediction=np.where(p[starts] == p[ends - 1], p[starts], mean_prediction),
+        mean_outcome=np.add.reduceat(w * y, starts) / mass,
+        count=ends - starts,
+        weight=mass / mass.sum(),
+        effective=mass**2 / np.add.reduceat(w * w, starts),
     )
 
 
-def _bin_starts(p, bins):
-    """Return the first rank of every bin that has rows, for sorted predictions."""
-    n = len(p)
-    b = np.arange(1, bins)
-    at_cut = p[n * b // bins]  # the ties through which a nominal cut runs
-    first, last = np.searchsorted(p, at_cut, "left"), np.searchsorted(p, at_cut, "right")
-    cuts = np.where(bins * (first + last) >= 2 * n * b, first, last)  # integers: exact
-    cuts = np.unique(cuts)
-    return np.concatenate([[0], cuts[(cuts > 0) & (cuts < n)]])
-
-
-def _means(p, starts, count):
-    """Return the mean of each bin; exactly the common value where all of a bin are equal."""
-    ends = starts + count - 1
-    return np.where(p[starts] == p[ends], p[starts], np.add.reduceat(p, starts) / count)
-
-
-def ece(y_true, y_prob, bins=BINS, weighting="bins"):
+def ece(y_true, y_prob, bins=BINS, weighting="rows", weights=None):
     r"""Expected calibration error over quantile bins.
 
     Parameters
@@ -132,9 +138,12 @@ def ece(y_true, y_prob, bins=BINS, weighting="bins"):
         Predicted probabilities of outcome 1.
     bins : int, default=15
         Number of bins, B.
-    weighting : {"bins", "mass"}, default="bins"
-        Plain mean over the bins that have rows, as in the paper, or a mean in proportion to their
-        rows. The two agree where no ties disturb the equal bins.
+    weighting : {"rows", "plain"}, default="rows"
+        Mean over the bins in proportion to the weight of their rows, or the paper's plain mean
+        over the bins that have rows. The two agree where the bins are equal; where ties make them
+        unequal the plain mean lets a few rows count as much as most.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
@@ -157,14 +166,20 @@ def ece(y_true, y_prob, bins=BINS, weighting="bins"):
     >>> round(ece([1, 1, 1, 0, 0], [0.9] * 5), 3)
     0.3
     """
-    check_choice(weighting, ("bins", "mass"), "weighting")
-    table = reliability_bins(y_true, y_prob, bins)
-    weights = table.count if weighting == "mass" else None
-    return float(np.average(np.abs(table.gap), weights=weights))
+    check_choice(weighting, WEIGHTINGS, "weighting")
+    sample = check_sample(y_true, y_prob, weights)
+    return float(ece_ranked(sample.ranked, check_integer(bins, "bins"), weighting)[0])
 
 
-def mce(y_true, y_prob, bins=BINS):
-    r"""Maximum calibration error over quantile bins.
+def ece_ranked(ranked, bins=BINS, weighting="rows"):
+    """Return the ECE under each set of weights."""
+    mass, gaps = ranked.bin_gaps(bins)
+    share = mass if weighting == "rows" else mass > 0
+    return (share * gaps).sum(axis=1) / share.sum(axis=1)
+
+
+def mce(y_true, y_prob, bins=BINS, weights=None):
+    r"""Maximum calibration error over quantile bins: :math:`\max_b |p_\text{emp}^{(b)} - q^{(b)}|`.
 
     Parameters
     ----------
@@ -174,30 +189,29 @@ def mce(y_true, y_prob, bins=BINS):
         Predicted probabilities of outcome 1.
     bins : int, default=15
         Number of bins, B.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
     float
-        The largest gap, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        As `reliability_bins`.
-
-    Notes
-    -----
-    Section 3: :math:`\max_b |p_\text{emp}^{(b)} - q^{(b)}|`.
+        The largest gap, in [0, 1], whatever the rows of its bin (Section 3).
 
     Examples
     --------
     >>> round(mce([0, 0, 1, 1], [0.1, 0.1, 0.6, 0.6], bins=2), 3)
     0.4
     """
-    return float(np.max(np.abs(reliability_bins(y_true, y_prob, bins).gap)))
+    sample = check_sample(y_true, y_prob, weights)
+    return float(mce_ranked(sample.ranked, check_integer(bins, "bins"))[0])
 
 
-def ks_curves(y_true, y_prob):
+def mce_ranked(ranked, bins=BINS):
+    """Return the MCE under each set of weights."""
+    return ranked.bin_gaps(bins)[1].max(axis=1)
+
+
+def ks_curves(y_true, y_prob, weights=None):
     r"""Cumulative observed and predicted outcomes, at each distinct prediction.
 
     Parameters
@@ -206,24 +220,17 @@ def ks_curves(y_true, y_prob):
         Outcomes, 0 or 1.
     y_prob : array-like of shape (n,)
         Predicted probabilities of outcome 1.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
     sigma : ndarray of shape (k,)
         The distinct predictions, increasing.
     observed : ndarray of shape (k,)
-        :math:`\phi_1(\sigma) = \frac1n \sum_i y_i 1(\hat p_i \le \sigma)`.
+        :math:`\phi_1(\sigma) = \frac1n \sum_i y_i 1(\hat p_i \le \sigma)` (Appendix D).
     predicted : ndarray of shape (k,)
         :math:`\phi_2(\sigma) = \frac1n \sum_i \hat p_i 1(\hat p_i \le \sigma)`.
-
-    Raises
-    ------
-    ValueError
-        As `reliability_bins`.
-
-    Notes
-    -----
-    Appendix D of the paper.
 
     Examples
     --------
@@ -231,14 +238,12 @@ def ks_curves(y_true, y_prob):
     >>> observed, predicted
     (array([0.25, 0.75]), array([0.125, 0.5  ]))
     """
-    y, p = check_pair(y_true, y_prob)
-    order = np.argsort(p)
-    p, y = p[order], y[order]
-    last = np.flatnonzero(np.append(p[1:] != p[:-1], True))  # of each run of equal predictions
-    return p[last], np.cumsum(y)[last] / len(p), np.cumsum(p)[last] / len(p)
+    ranked = check_sample(y_true, y_prob, weights).ranked
+    observed = np.cumsum(ranked.ones[0]) / ranked.total[0]
+    return ranked.values, observed, np.cumsum(ranked.mass[0] * ranked.values) / ranked.total[0]
 
 
-def ks_error(y_true, y_prob):
+def ks_error(y_true, y_prob, weights=None):
     r"""Kolmogorov-Smirnov calibration error, which needs no bins.
 
     Parameters
@@ -247,16 +252,13 @@ def ks_error(y_true, y_prob):
         Outcomes, 0 or 1.
     y_prob : array-like of shape (n,)
         Predicted probabilities of outcome 1.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
     float
-        The largest gap between the two cumulative curves, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        As `reliability_bins`.
+        The largest gap between the two curves of `ks_curves`, in [0, 1].
 
     Notes
     -----
@@ -269,5 +271,9 @@ def ks_error(y_true, y_prob):
     >>> ks_error([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
     0.25
     """
-    _, observed, predicted = ks_curves(y_true, y_prob)
-    return float(np.max(np.abs(observed - predicted)))
+    return float(ks_ranked(check_sample(y_true, y_prob, weights).ranked)[0])
+
+
+def ks_ranked(ranked):
+    """Return the KS error under each set of weights."""
+    return np.abs(ranked.gap_up_to).max(axis=1) / ranked.total

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..validation import check_pair
-from .binning import reliability_bins
+from ..validation import check_integer
+from .binning import sample_bins
+from .sample import check_sample
 
 __all__ = ["BrierDecomposition", "brier_decomposition"]
 
@@ -46,7 +47,7 @@ class BrierDecomposition:
         return self.calibration + self.refinement + within
 
 
-def brier_decomposition(y_true, y_prob, bins=None):
+def brier_decomposition(y_true, y_prob, bins=None, weights=None):
     r"""Split the Brier score into calibration and refinement (uncertainty less resolution).
 
     Parameters
@@ -58,16 +59,13 @@ def brier_decomposition(y_true, y_prob, bins=None):
     bins : int, optional
         Number of quantile bins. By default each distinct prediction is its own group, which is the
         paper's decomposition.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
     BrierDecomposition
         The parts, whose `total` is the score to rounding, with bins and without.
-
-    Raises
-    ------
-    ValueError
-        As `brier`, or if `bins` is not a positive integer.
 
     Notes
     -----
@@ -90,21 +88,23 @@ def brier_decomposition(y_true, y_prob, bins=None):
     >>> round(parts.calibration, 4), round(parts.refinement, 4), round(parts.total, 4)
     (0.005, 0.125, 0.13)
     """
-    y, p = check_pair(y_true, y_prob)
+    sample = check_sample(y_true, y_prob, weights)
     if bins is None:
-        q, group, count = np.unique(p, return_inverse=True, return_counts=True)
-        outcome = np.bincount(group, y) / count
+        ranked = sample.ranked
+        q, weight = ranked.values, ranked.mass[0] / ranked.total[0]
+        outcome = ranked.ones[0] / ranked.mass[0]
+        group = np.searchsorted(q, sample.p_hat)
     else:
-        table = reliability_bins(y, p, bins)
-        q, outcome, count = table.mean_prediction, table.mean_outcome, table.count
-        group = table.assign(p)
-    weight, base = count / len(y), y.mean()
-    spread = p - q[group]
+        table = sample_bins(sample, check_integer(bins, "bins"))
+        q, outcome, weight = table.mean_prediction, table.mean_outcome, table.weight
+        group = table.assign(sample.p_hat)
+    base = sample.mean(sample.y)
+    spread = sample.p_hat - q[group]
     return BrierDecomposition(
         calibration=float(weight @ (q - outcome) ** 2),
         refinement=float(weight @ (outcome * (1 - outcome))),
         resolution=float(weight @ (outcome - base) ** 2),
-        uncertainty=float(base * (1 - base)),
-        within_variance=float(np.mean(spread**2)),
-        within_covariance=float(np.mean(spread * (y - outcome[group]))),
+        uncertainty=base * (1 - base),
+        within_variance=sample.mean(spread**2),
+        within_covariance=sample.mean(spread * (sample.y - outcome[group])),
     )

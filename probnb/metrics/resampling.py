@@ -1,8 +1,8 @@
 """Bootstrap of every metric for many methods at once, on the same resamples.
 
-A resample is a vector of weights: how often each row was drawn. Scores that are means over rows
-are then products of matrices; AUC, ECE, MCE and the KS error follow from two cumulative sums over
-the sorted predictions, so that nothing is sorted, copied or looped over within a replicate.
+A resample is a vector of weights: how often each row was drawn. Metrics that are means over rows
+are then products of matrices; those that depend on order (AUC, ECE, MCE, KS) follow from two
+cumulative sums over the sorted predictions, so that nothing is sorted within a replicate.
 """
 
 from __future__ import annotations
@@ -20,23 +20,16 @@ from ..validation import (
     check_integer,
     check_number,
     check_outcomes,
-    check_pair,
     check_probabilities,
+    check_same_length,
 )
-from .binning import BINS
-from .scores import METRICS, evaluate, kl_rows, nll_rows
+from .registry import METRICS, computable, evaluate_sample
+from .sample import Sample, check_row_weights
 
 __all__ = ["Bootstrap", "bootstrap"]
 
 CELLS = 1 << 15
 """Weights held at a time: 256 kB, so that the work stays in the processor's cache."""
-
-_ROWWISE = {
-    "mse_p": lambda y, p_hat, p: (p_hat - p) ** 2,
-    "kl_p": lambda y, p_hat, p: kl_rows(p, p_hat),
-    "brier": lambda y, p_hat, p: (p_hat - y) ** 2,
-    "nll": lambda y, p_hat, p: nll_rows(y, p_hat),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +114,15 @@ class Bootstrap:
 
 
 def bootstrap(
-    y, predictions, p=None, replicates=1000, seed=0, metrics=None, groups=None, progress=True
+    y,
+    predictions,
+    p=None,
+    replicates=1000,
+    seed=0,
+    metrics=None,
+    groups=None,
+    progress=True,
+    weights=None,
 ):
     """Resample rows, or whole groups of rows, and compute every metric of every method.
 
@@ -144,6 +145,9 @@ def bootstrap(
         replacement, which keeps rows that depend on each other together.
     progress : bool, default=True
         Show a progress bar once the work has taken three seconds.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter. A row that is
+        drawn k times counts k times its weight.
 
     Returns
     -------
@@ -171,83 +175,48 @@ def bootstrap(
     >>> bool(result.difference("good", "flat").loc["brier", "high"] < 0)
     True
     """
-    names, matrix, y, p = _check_methods(y, predictions, p)
-    metrics = _check_metrics(metrics, p)
+    samples, kept = _check_methods(y, predictions, p, weights)
+    metrics = _check_metrics(metrics, p is not None)
     replicates = check_integer(replicates, "replicates")
-    codes = _check_groups(groups, len(y))
-    point = [evaluate(y, p_hat, p) for p_hat in matrix]
-    rankings = [_Ranking(y, p_hat) for p_hat in matrix]
-    rowwise = {m: _by_row(m, y, matrix, p) for m in metrics if m in _ROWWISE}
-    samples = np.empty((replicates, len(names), len(metrics)))
+    codes = _check_groups(groups, len(kept), kept)
+    point = []
+    for sample in samples.values():
+        point.append(
+            evaluate_sample(sample, metrics)
+        )  # no comprehension: a warning names our caller
+    rowwise = {
+        j: np.stack([METRICS[name].rows(sample) for sample in samples.values()], axis=1)
+        for j, name in enumerate(metrics)
+        if METRICS[name].rows
+    }
+    values = np.empty((replicates, len(samples), len(metrics)))
+    first = next(iter(samples.values()))
+    n, own = len(first.y), first.weights
     rng = np.random.default_rng(seed)
     bar = tqdm(total=replicates, desc="bootstrap", delay=3, disable=not progress, leave=False)
     with bar:
-        for start in range(0, replicates, block := max(1, CELLS // len(y))):
+        for start in range(0, replicates, block := max(1, CELLS // n)):
             part = slice(start, min(start + block, replicates))
-            weights = _weights(rng, part.stop - part.start, len(y), codes)
-            total = weights.sum(axis=1, keepdims=True)
-            for metric, rows in rowwise.items():
-                samples[part, :, metrics.index(metric)] = _weighted_sum(weights, rows) / total
-            if set(metrics) & {"ece", "mce", "ks", "auc"}:
-                for k, ranking in enumerate(rankings):
-                    values = ranking.metrics(weights)
-                    for j, metric in enumerate(metrics):
-                        if metric in values:
-                            samples[part, k, j] = values[metric]
+            drawn = _weights(rng, part.stop - part.start, n, codes)
+            drawn = drawn if own is None else drawn * own
+            total = drawn.sum(axis=1, keepdims=True)
+            for j, rows in rowwise.items():
+                values[part, :, j] = _weighted_sum(drawn, rows) / total
+            others = {j: METRICS[name] for j, name in enumerate(metrics) if j not in rowwise}
+            for k, sample in enumerate(samples.values() if others else ()):
+                ranked = sample.reweighted(drawn)
+                for j, metric in others.items():
+                    values[part, k, j] = _resampled(metric, sample, ranked, drawn)
             bar.update(part.stop - part.start)
-    return Bootstrap(pd.DataFrame(point, index=names)[metrics], samples)
+    return Bootstrap(pd.DataFrame(point, index=list(samples), columns=metrics), values)
 
 
-class _Ranking:
-    """Sorted predictions of one method, ready for the metrics that depend on their order."""
-
-    def __init__(self, y, p_hat):
-        self.order = np.argsort(p_hat)
-        ranked = p_hat[self.order]
-        self.y = y[self.order]
-        self.gap = self.y - ranked
-        first = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
-        size = np.diff(first, append=len(ranked))
-        self.last = first + size - 1  # of each run of equal predictions
-        self.ties = len(first) < len(ranked)
-        self.run_first, self.run_last = np.repeat(first, size), np.repeat(self.last, size)
-
-    def metrics(self, weights):
-        """Return ece, mce, ks and auc for weights of shape (replicates, n)."""
-        w = weights[:, self.order]
-        ones, gap = w * self.y, w * self.gap
-        up_to = np.cumsum(w, axis=1)
-        np.cumsum(gap, axis=1, out=gap)
-        before = up_to - w
-        if self.ties:  # twice the middle rank of the run to which a row belongs
-            twice_rank = up_to[:, self.run_last] + before[:, self.run_first]
-        else:
-            twice_rank = up_to + before
-        total, hits = up_to[:, -1], ones.sum(axis=1)
-        ece, mce = _bin_gaps(up_to, gap, twice_rank)
-        ks = np.abs(gap[:, self.last] if self.ties else gap).max(axis=1) / total
-        area = np.einsum("ij,ij->i", ones, twice_rank) - hits**2
-        with np.errstate(invalid="ignore"):  # one class only: 0 / 0 is NaN
-            auc = area / (2 * hits * (total - hits))
-        return {"ece": ece, "mce": mce, "ks": ks, "auc": auc}
-
-
-def _bin_gaps(up_to, gap, twice_rank):
-    """Return ECE and MCE of each replicate; the bins are those of `reliability_bins`."""
-    total = up_to[:, -1:].astype(np.int64)
-    firsts = -(-2 * total * np.arange(1, BINS) // BINS)  # a run in bin b has twice_rank >= this
-    cuts = np.array([np.searchsorted(ranks, cut) for ranks, cut in zip(twice_rank, firsts)])
-    edges = np.pad(cuts, ((0, 0), (1, 1)), constant_values=((0, 0), (0, up_to.shape[1])))
-    first, last = edges[:, :-1], edges[:, 1:]
-
-    def sums(a):
-        a = np.pad(a, ((0, 0), (1, 0)))
-        return np.take_along_axis(a, last, 1) - np.take_along_axis(a, first, 1)
-
-    count = sums(up_to)
-    full = count > 0
-    gaps = np.where(full, np.abs(sums(gap)) / np.where(full, count, 1), 0)
-    return gaps.sum(axis=1) / full.sum(axis=1), gaps.max(axis=1)
+def _resampled(metric, sample, ranked, drawn):
+    """Return a metric that is no mean over rows under each of the drawn weights."""
+    if metric.ranked:
+        return metric.ranked(ranked)
+    with warnings.catch_warnings(action="ignore"):  # a resample of one class, say
+        return [metric.of(sample, weights) for weights in drawn]
 
 
 def _weights(rng, replicates, n, codes):
@@ -258,11 +227,6 @@ def _weights(rng, replicates, n, codes):
     ]
     weights = np.array(rows, dtype=np.float64)
     return weights if codes is None else weights[:, codes]
-
-
-def _by_row(metric, y, matrix, p):
-    """Return the metric's terms, of shape (n, methods)."""
-    return np.stack([_ROWWISE[metric](y, p_hat, p) for p_hat in matrix], axis=1)
 
 
 def _weighted_sum(weights, rows):
@@ -285,7 +249,8 @@ def _percentiles(samples, level):
         return np.nanquantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
 
-def _check_methods(y, predictions, p):
+def _check_methods(y, predictions, p, weights):
+    """Return a checked sample for each method, and which rows have weight."""
     if not isinstance(predictions, Mapping | pd.DataFrame) or not len(predictions.keys()):
         raise ValueError(
             "predictions must map names of methods to vectors of probabilities, or be a DataFrame "
@@ -293,21 +258,27 @@ def _check_methods(y, predictions, p):
             f"{' without any' if hasattr(predictions, 'keys') else ''}."
         )
     y = check_outcomes(y, "y")
-    names = list(predictions.keys())
-    matrix = [check_pair(y, predictions[k], ("y", f"predictions[{k!r}]"))[1] for k in names]
+    kept, weights = check_row_weights(weights, len(y))
+    kept = np.ones(len(y), bool) if kept is None else kept
     if p is not None:
         p = check_probabilities(p, "p")
-        if len(p) != len(y):
-            raise ValueError(f"p and y must have the same length; got {len(p)} and {len(y)}.")
-    return names, matrix, y, p
+        check_same_length(p, y, ("p", "y"))
+        p = p[kept]
+    samples = {}
+    for name in predictions:
+        label = f"predictions[{name!r}]"
+        p_hat = check_probabilities(predictions[name], label)
+        check_same_length(y, p_hat, ("y", label))
+        samples[name] = Sample(y[kept], p_hat[kept], weights, p)
+    return samples, kept
 
 
-def _check_metrics(metrics, p):
-    known = METRICS if p is not None else METRICS[2:]
-    return list(known) if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
+def _check_metrics(metrics, with_truth):
+    known = computable(with_truth)
+    return known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
 
 
-def _check_groups(groups, n):
+def _check_groups(groups, n, kept):
     if groups is None:
         return None
     codes, _ = pd.factorize(np.asarray(groups))
@@ -316,4 +287,4 @@ def _check_groups(groups, n):
             f"groups must name a group for each of the {n} rows; got {len(codes)} values, "
             f"{np.count_nonzero(codes < 0)} of them missing."
         )
-    return codes
+    return pd.factorize(codes[kept])[0]  # numbered anew where a whole group has no weight

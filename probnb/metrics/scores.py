@@ -7,27 +7,16 @@ import warnings
 import numpy as np
 from scipy.special import rel_entr
 
-from ..validation import check_choice, check_number, check_pair, check_probabilities
-from .binning import ece, ks_error, mce
+from ..validation import check_choice, check_number, check_probabilities, check_same_length
+from .sample import check_row_weights, check_sample, weighted_mean
 
-__all__ = [
-    "METRICS",
-    "auc",
-    "brier",
-    "evaluate",
-    "kl_p",
-    "mse_p",
-    "nll",
-]
-
-METRICS = ("mse_p", "kl_p", "ece", "mce", "ks", "brier", "auc", "nll")
-"""Names and order of the metrics; the first two need the true probabilities."""
+__all__ = ["auc", "brier", "kl_p", "mse_p", "nll"]
 
 CLIP = float(np.finfo(np.float64).eps)
 """How near to 0 or 1 the negative log-likelihood lets a prediction come, as in scikit-learn."""
 
 
-def mse_p(p, p_hat):
+def mse_p(p, p_hat, weights=None):
     r"""Mean squared error between true and predicted probabilities.
 
     Parameters
@@ -36,16 +25,13 @@ def mse_p(p, p_hat):
         True probabilities of outcome 1.
     p_hat : array-like of shape (n,)
         Predicted probabilities of outcome 1.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
     float
         The error, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If a probability is NaN or outside [0, 1], or the lengths differ.
 
     Notes
     -----
@@ -56,11 +42,11 @@ def mse_p(p, p_hat):
     >>> round(mse_p([0.2, 0.8], [0.3, 0.8]), 6)
     0.005
     """
-    p, p_hat = _check_truth(p, p_hat)
-    return float(np.mean((p_hat - p) ** 2))
+    p, p_hat, weights = check_truth(p, p_hat, weights)
+    return weighted_mean((p_hat - p) ** 2, weights)
 
 
-def kl_p(p, p_hat, direction="p||p_hat"):
+def kl_p(p, p_hat, direction="p||p_hat", weights=None):
     r"""Mean Kullback-Leibler divergence between true and predicted probabilities.
 
     Parameters
@@ -72,6 +58,8 @@ def kl_p(p, p_hat, direction="p||p_hat"):
     direction : {"p||p_hat", "p_hat||p"}, default="p||p_hat"
         Which argument comes first. The paper prints the second in Section 3, but its tables hold
         the first, which is also the excess of the expected negative log-likelihood.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
@@ -97,8 +85,9 @@ def kl_p(p, p_hat, direction="p||p_hat"):
     (0.0, inf, 0.6931)
     """
     check_choice(direction, ("p||p_hat", "p_hat||p"), "direction")
-    p, p_hat = _check_truth(p, p_hat)
-    return float(np.mean(kl_rows(p, p_hat) if direction == "p||p_hat" else kl_rows(p_hat, p)))
+    p, p_hat, weights = check_truth(p, p_hat, weights)
+    terms = kl_rows(p, p_hat) if direction == "p||p_hat" else kl_rows(p_hat, p)
+    return weighted_mean(terms, weights)
 
 
 def kl_rows(a, b):
@@ -106,7 +95,7 @@ def kl_rows(a, b):
     return rel_entr(a, b) + rel_entr(1 - a, 1 - b)
 
 
-def brier(y_true, y_prob):
+def brier(y_true, y_prob, weights=None):
     r"""Brier score: mean squared error between predicted probabilities and outcomes.
 
     Parameters
@@ -115,6 +104,8 @@ def brier(y_true, y_prob):
         Outcomes, 0 or 1.
     y_prob : array-like of shape (n,)
         Predicted probabilities of outcome 1.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
@@ -137,11 +128,11 @@ def brier(y_true, y_prob):
     >>> round(brier([0, 1], [0.1, 0.8]), 6)
     0.025
     """
-    y, p = check_pair(y_true, y_prob)
-    return float(np.mean((p - y) ** 2))
+    sample = check_sample(y_true, y_prob, weights)
+    return sample.mean((sample.p_hat - sample.y) ** 2)
 
 
-def nll(y_true, y_prob, clip=CLIP):
+def nll(y_true, y_prob, clip=CLIP, weights=None):
     r"""Negative log-likelihood (log loss) of the outcomes, in nats.
 
     Parameters
@@ -154,6 +145,8 @@ def nll(y_true, y_prob, clip=CLIP):
         Predictions are moved into [clip, 1 - clip] first, so that one certain and wrong prediction
         costs 36.04 nats and not infinitely many. The default is that of
         `sklearn.metrics.log_loss` for float64; 0 gives the infinite value.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
@@ -177,9 +170,9 @@ def nll(y_true, y_prob, clip=CLIP):
     >>> round(nll([1], [0.0]), 2), nll([1], [0.0], clip=0)
     (36.04, inf)
     """
-    y, p = check_pair(y_true, y_prob)
     check_number(clip, "clip", 0, 0.5)
-    return float(np.mean(nll_rows(y, p, clip)))
+    sample = check_sample(y_true, y_prob, weights)
+    return sample.mean(nll_rows(sample.y, sample.p_hat, clip))
 
 
 def nll_rows(y, p, clip=CLIP):
@@ -188,7 +181,7 @@ def nll_rows(y, p, clip=CLIP):
         return -np.log(np.clip(np.where(y == 1, p, 1 - p), clip, 1 - clip))
 
 
-def auc(y_true, y_prob):
+def auc(y_true, y_prob, weights=None):
     r"""Area under the ROC curve.
 
     Parameters
@@ -197,17 +190,14 @@ def auc(y_true, y_prob):
         Outcomes, 0 or 1.
     y_prob : array-like of shape (n,)
         Predicted probabilities of outcome 1.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
     float
         The probability that a row with outcome 1 has the higher prediction than one with outcome
         0, ties counting half; NaN with a warning where all outcomes are the same.
-
-    Raises
-    ------
-    ValueError
-        As `brier`.
 
     Notes
     -----
@@ -219,59 +209,23 @@ def auc(y_true, y_prob):
     >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
     """
-    y, p = check_pair(y_true, y_prob)
-    ones = np.count_nonzero(y)
-    zeros = len(y) - ones
-    if not (ones and zeros):
+    value = float(auc_ranked(check_sample(y_true, y_prob, weights).ranked)[0])
+    if np.isnan(value):
         warnings.warn("auc is NaN: all outcomes are the same.", RuntimeWarning, stacklevel=2)
-        return float("nan")
-    ranked = np.sort(p)
-    hits = p[y == 1]
-    twice = np.searchsorted(ranked, hits, "left") + np.searchsorted(ranked, hits, "right")
-    return float((twice.sum() - ones * ones) / (2 * ones * zeros))
+    return value
 
 
-def evaluate(y_true, y_prob, p=None):
-    """Return every metric by name, in the order of the paper's tables.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Outcomes, 0 or 1.
-    y_prob : array-like of shape (n,)
-        Predicted probabilities of outcome 1.
-    p : array-like of shape (n,), optional
-        True probabilities; without them ``mse_p`` and ``kl_p`` are left out.
-
-    Returns
-    -------
-    dict of str to float
-        ``mse_p, kl_p, ece, mce, ks, brier, auc, nll``, each at its default settings.
-
-    Raises
-    ------
-    ValueError
-        As `brier` and `mse_p`.
-
-    Examples
-    --------
-    >>> {name: round(value, 3) for name, value in evaluate([0, 1], [0.2, 0.6]).items()}
-    {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
-    """
-    y, p_hat = check_pair(y_true, y_prob)
-    truth = {} if p is None else {"mse_p": mse_p(p, p_hat), "kl_p": kl_p(p, p_hat)}
-    return truth | {
-        "ece": ece(y, p_hat),
-        "mce": mce(y, p_hat),
-        "ks": ks_error(y, p_hat),
-        "brier": brier(y, p_hat),
-        "auc": auc(y, p_hat),
-        "nll": nll(y, p_hat),
-    }
+def auc_ranked(ranked):
+    """Return the AUC under each set of weights; NaN where only one outcome has weight."""
+    ones = ranked.ones.sum(axis=1)
+    area = np.einsum("ij,ij->i", ranked.ones, ranked.twice_rank) - ones**2
+    with np.errstate(invalid="ignore"):  # one class only: 0 / 0
+        return area / (2 * ones * (ranked.mass - ranked.ones).sum(axis=1))
 
 
-def _check_truth(p, p_hat):
+def check_truth(p, p_hat, weights=None):
+    """Return checked true and predicted probabilities, and weights; rows of weight 0 are gone."""
     p, p_hat = check_probabilities(p, "p"), check_probabilities(p_hat, "p_hat")
-    if len(p) != len(p_hat):
-        raise ValueError(f"p and p_hat must have the same length; got {len(p)} and {len(p_hat)}.")
-    return p, p_hat
+    check_same_length(p, p_hat, ("p", "p_hat"))
+    kept, weights = check_row_weights(weights, len(p))
+    return (p, p_hat, weights) if kept is None else (p[kept], p_hat[kept], weights)

@@ -13,14 +13,9 @@ from scipy.fft import dct, idct
 from scipy.optimize import brentq
 from scipy.special import erf
 
-from ..validation import (
-    check_choice,
-    check_integer,
-    check_number,
-    check_pair,
-    check_probabilities,
-)
-from .binning import BINS, ece, reliability_bins
+from ..validation import check_choice, check_integer, check_number, check_probabilities
+from .binning import BINS, WEIGHTINGS, ece, reliability_bins
+from .sample import check_row_weights, check_sample
 
 __all__ = ["NullBand", "calibration_null_band", "ece_debiased", "ece_smooth"]
 
@@ -28,7 +23,7 @@ CELLS = 4096
 """Cells of the grid on which `ece_smooth` smooths residuals."""
 
 
-def ece_debiased(y_true, y_prob, bins=BINS, weighting="bins"):
+def ece_debiased(y_true, y_prob, bins=BINS, weighting="rows", weights=None):
     r"""Expected calibration error less its estimated bias.
 
     Parameters
@@ -39,19 +34,18 @@ def ece_debiased(y_true, y_prob, bins=BINS, weighting="bins"):
         Predicted probabilities of outcome 1.
     bins : int, default=15
         Number of bins, B.
-    weighting : {"bins", "mass"}, default="bins"
+    weighting : {"rows", "plain"}, default="rows"
         As in `ece`.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter. They say how much
+        a row stands for, not how often it was seen: the noise of a bin is that of its effective
+        rows (see `ReliabilityBins`).
 
     Returns
     -------
     float
         The error; it may be negative. Of a calibrated model's bias :math:`\sqrt2 - 1`, or 41 %,
         is taken off; where gaps exceed their noise little bias is left.
-
-    Raises
-    ------
-    ValueError
-        As `ece`.
 
     Notes
     -----
@@ -71,17 +65,17 @@ def ece_debiased(y_true, y_prob, bins=BINS, weighting="bins"):
     >>> round(ece(y, p, bins=2), 3), round(ece_debiased(y, p, bins=2), 3)
     (0.1, 0.095)
     """
-    check_choice(weighting, ("bins", "mass"), "weighting")
-    table = reliability_bins(y_true, y_prob, bins)
+    check_choice(weighting, WEIGHTINGS, "weighting")
+    table = reliability_bins(y_true, y_prob, bins, weights)
     gap = np.abs(table.gap)
-    s = np.sqrt(table.mean_outcome * (1 - table.mean_outcome) / table.count)
+    s = np.sqrt(table.mean_outcome * (1 - table.mean_outcome) / table.effective)
     z = np.divide(gap, s, out=np.full_like(gap, np.inf), where=s > 0)
     folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * erf(z / np.sqrt(2))
-    weights = table.count if weighting == "mass" else None
-    return float(np.average(2 * gap - folded, weights=weights))
+    share = table.weight if weighting == "rows" else None
+    return float(np.average(2 * gap - folded, weights=share))
 
 
-def ece_smooth(y_true, y_prob):
+def ece_smooth(y_true, y_prob, weights=None):
     r"""Smooth calibration error, which needs no bins and chooses its own bandwidth.
 
     Parameters
@@ -90,16 +84,13 @@ def ece_smooth(y_true, y_prob):
         Outcomes, 0 or 1.
     y_prob : array-like of shape (n,)
         Predicted probabilities of outcome 1.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
 
     Returns
     -------
     float
         The error, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        As `ece`.
 
     Notes
     -----
@@ -123,11 +114,12 @@ def ece_smooth(y_true, y_prob):
     >>> round(ece_smooth([1, 1, 1, 0, 0], [0.9] * 5), 3)
     0.3
     """
-    y, p = check_pair(y_true, y_prob)
+    sample = check_sample(y_true, y_prob, weights)
+    p, w = sample.p_hat, sample.weights
     position = np.clip(p * CELLS - 0.5, 0, CELLS - 1)  # in units of cells, from the first centre
     left = np.minimum(position.astype(np.int64), CELLS - 2)
     share = position - left
-    residual = (y - p) / len(y)
+    residual = (sample.y - p) / len(p) if w is None else (sample.y - p) * w / w.sum()
     mass = np.bincount(left, residual * (1 - share), CELLS)
     mass += np.bincount(left + 1, residual * share, CELLS)
     if np.abs(mass).sum() == 0:
@@ -159,7 +151,7 @@ class NullBand:
     draws: np.ndarray = field(repr=False)
 
 
-def calibration_null_band(y_prob, metric=ece, level=0.95, replicates=1000, seed=0):
+def calibration_null_band(y_prob, metric=ece, level=0.95, replicates=1000, seed=0, weights=None):
     """Redraw outcomes from the predictions and measure the metric each time.
 
     Parameters
@@ -167,13 +159,16 @@ def calibration_null_band(y_prob, metric=ece, level=0.95, replicates=1000, seed=
     y_prob : array-like of shape (n,)
         Predicted probabilities of outcome 1.
     metric : callable, default=ece
-        Function of (y_true, y_prob) that returns a number.
+        Function of (y_true, y_prob) that returns a number, and of ``weights`` if there are some.
     level : float, default=0.95
         Share of the draws within the band, in (0, 1).
     replicates : int, default=1000
         Number of times that outcomes are redrawn.
     seed : int, default=0
         Seed of the redrawn outcomes.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter. Each row
+        draws its own outcome, whatever it weighs.
 
     Returns
     -------
@@ -206,6 +201,9 @@ def calibration_null_band(y_prob, metric=ece, level=0.95, replicates=1000, seed=
     replicates = check_integer(replicates, "replicates")
     # its own stream: predictions simulated from the same seed must not meet their own numbers again
     rng = np.random.default_rng(seed).spawn(1)[0]
-    draws = [metric(rng.random(len(p)) < p, p) for _ in range(replicates)]
+    kept, weights = check_row_weights(weights, len(p))
+    p = p if kept is None else p[kept]
+    options = {} if weights is None else {"weights": weights}
+    draws = [metric(rng.random(len(p)) < p, p, **options) for _ in range(replicates)]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return NullBand(float(low), float(np.mean(draws)), float(high), np.array(draws))

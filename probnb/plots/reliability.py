@@ -9,7 +9,7 @@ from sklearn.isotonic import IsotonicRegression
 from ..metrics.binning import reliability_bins
 from ..metrics.intervals import proportion_interval
 from ..metrics.scores import brier
-from ..validation import check_choice, check_pair, check_probabilities
+from ..validation import check_pair, check_probabilities
 from .style import COLOURS, grid
 
 __all__ = ["reliability_diagram", "reliability_grid"]
@@ -23,7 +23,7 @@ def reliability_diagram(
     y_prob,
     ax=None,
     bins=15,
-    interval="clopper-pearson",
+    interval=True,
     level=0.95,
     histogram=True,
     corp=False,
@@ -43,8 +43,8 @@ def reliability_diagram(
         Where to draw; by default a new figure. A second call adds a second method.
     bins : int, default=15
         Number of bins with equally many rows; equal predictions share a bin.
-    interval : {"clopper-pearson", "bootstrap"} or None, default="clopper-pearson"
-        Bars about each bin's mean outcome; see `probnb.metrics.intervals.proportion_interval`.
+    interval : bool, default=True
+        Whether to draw Clopper and Pearson's interval about each bin's mean outcome.
     level : float, default=0.95
         Coverage of the bars, in (0, 1).
     histogram : bool, default=True
@@ -83,8 +83,6 @@ def reliability_diagram(
     'Observed frequency'
     """
     y, p_hat = check_pair(y_true, y_prob)
-    if interval is not None:
-        check_choice(interval, ("clopper-pearson", "bootstrap"), "interval")
     ax = _new_axes() if ax is None else ax
     colour = COLOURS.get(colour, colour)
     table = reliability_bins(y, p_hat, bins)
@@ -96,8 +94,8 @@ def reliability_diagram(
     if corp:
         _isotonic_curve(ax, y, p_hat, colour)
     x, observed = table.mean_prediction, table.mean_outcome
-    if interval is not None:
-        low, high = proportion_interval(observed * table.count, table.count, level, interval)
+    if interval:
+        low, high = proportion_interval(observed * table.count, table.count, level)
         bars = [np.maximum(observed - low, 0), np.maximum(high - observed, 0)]
         ax.errorbar(x, observed, bars, fmt="none", ecolor=colour, elinewidth=1.2, alpha=0.75)
     ax.plot(x, observed, color=colour, linewidth=1.2, zorder=3)

@@ -153,7 +153,7 @@ def test_data_frames_and_chosen_metrics():
     assert list(result.point.columns) == ["auc", "ece"]
     assert result.samples.shape == (3, 4, 2)
     full = bootstrap(y, predictions, p, replicates=3)
-    assert np.array_equal(result.samples[..., 0], full.samples[..., METRICS.index("auc")])
+    assert np.array_equal(result.samples[..., 0], full.samples[..., list(METRICS).index("auc")])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...methods import METHODS
-from ...metrics.scores import METRICS, evaluate
+from ...metrics.registry import METRICS, evaluate
 from ...published import published
 from ...scenarios import SCENARIOS
 from ...validation import check_choice, check_integer, check_number
@@ -79,7 +79,7 @@ def paper_models():
     table = published(list(SCENARIOS), percent=False)
     table = table[table["method"].isin(METHODS) & (table["mark"] != "suspect")]
     wide = table.pivot(index=["scenario", "method"], columns="metric", values="value")
-    wide = wide.reindex(columns=METRICS).reset_index().rename(columns={"method": "name"})
+    wide = wide.reindex(columns=list(METRICS)).reset_index().rename(columns={"method": "name"})
     wide = wide.assign(kind="paper", unit=wide["name"])
     wide = wide.sort_values("scenario", key=lambda s: s.map(list(SCENARIOS).index), kind="stable")
     return wide[["scenario", "kind", "name", "unit", *METRICS]].reset_index(drop=True)

@@ -1,0 +1,119 @@
+"""The metrics as data: what each is called, what it needs, and how to compute and resample it.
+
+`METRICS` is the one list of them. Evaluation, bootstrap, tables and figures read it; a metric that
+is added to it appears in all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import binning, scores
+from .sample import check_sample
+
+__all__ = ["METRICS", "Metric", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One way to judge predictions.
+
+    Parameters
+    ----------
+    function : callable
+        What users call: ``function(y_true, y_prob, weights=None)``, or ``function(p, p_hat,
+        weights=None)`` if the metric needs the truth. It alone suffices; the bootstrap then calls
+        it once a resample.
+    label : str
+        Name in tables and figures.
+    rows : callable, optional
+        If the metric is a mean over rows: its term of each row, shape (n,), from a checked
+        `probnb.metrics.sample.Sample`. Its bootstrap is then a product of matrices.
+    ranked : callable, optional
+        If the metric depends on the order of the predictions: its value under each of k sets of
+        weights, shape (k,), from a `probnb.metrics.sample.Ranked`.
+    needs_truth : bool, default=False
+        Whether it compares with the true probabilities instead of outcomes.
+    lower_is_better : bool, default=True
+        Which direction is better.
+    """
+
+    function: Callable
+    label: str
+    rows: Callable | None = None
+    ranked: Callable | None = None
+    needs_truth: bool = False
+    lower_is_better: bool = True
+
+    def of(self, sample, weights=None):
+        """Return the value on a checked sample, with other weights if given."""
+        if self.rows is not None and weights is None:
+            return sample.mean(self.rows(sample))
+        if self.ranked is not None and weights is None:
+            return float(self.ranked(sample.ranked)[0])
+        weights = sample.weights if weights is None else weights
+        truth = sample.p if self.needs_truth else sample.y
+        return float(self.function(truth, sample.p_hat, weights=weights))
+
+
+METRICS = {
+    "mse_p": Metric(scores.mse_p, "MSE_p", lambda s: (s.p_hat - s.p) ** 2, needs_truth=True),
+    "kl_p": Metric(scores.kl_p, "KL_p", lambda s: scores.kl_rows(s.p, s.p_hat), needs_truth=True),
+    "ece": Metric(binning.ece, "ECE", ranked=binning.ece_ranked),
+    "mce": Metric(binning.mce, "MCE", ranked=binning.mce_ranked),
+    "ks": Metric(binning.ks_error, "KS", ranked=binning.ks_ranked),
+    "brier": Metric(scores.brier, "Brier", lambda s: (s.p_hat - s.y) ** 2),
+    "auc": Metric(scores.auc, "AUC", ranked=scores.auc_ranked, lower_is_better=False),
+    "nll": Metric(scores.nll, "NLL", lambda s: scores.nll_rows(s.y, s.p_hat)),
+}
+"""The metrics by name, in the order of tables."""
+
+
+def evaluate(y_true, y_prob, p=None, weights=None):
+    """Return every metric by name, in the order of the paper's tables.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    p : array-like of shape (n,), optional
+        True probabilities; without them the metrics that need them are left out.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
+
+    Returns
+    -------
+    dict of str to float
+        The metrics of `METRICS`, each at its default settings.
+
+    Examples
+    --------
+    >>> {name: round(value, 3) for name, value in evaluate([0, 1], [0.2, 0.6]).items()}
+    {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
+    """
+    sample = check_sample(y_true, y_prob, weights, p)
+    return evaluate_sample(sample, computable(p is not None))
+
+
+def evaluate_sample(sample, names):
+    """Return metrics of a checked sample; say which are undefined."""
+    with warnings.catch_warnings(action="ignore"):  # said below, once, where the caller sees it
+        values = {name: METRICS[name].of(sample) for name in names}
+    undefined = [name for name, value in values.items() if math.isnan(value)]
+    if undefined:
+        why = "all outcomes are the same" if np.ptp(sample.y) == 0 else "undefined on these rows"
+        text = f"{', '.join(undefined)} is NaN: {why}."
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return values
+
+
+def computable(with_truth):
+    """Return the names of the metrics that can be computed, with or without the truth."""
+    return [name for name, metric in METRICS.items() if with_truth or not metric.needs_truth]

@@ -1,0 +1,171 @@
+"""Rows of outcomes and predictions, checked and sorted once: what every metric reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..validation import check_pair, check_probabilities, check_same_length, check_weights
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Checked rows; make one with `check_sample`. Rows of weight 0 are gone."""
+
+    y: np.ndarray
+    p_hat: np.ndarray
+    weights: np.ndarray | None = None
+    """None where all weigh the same."""
+    p: np.ndarray | None = None
+
+    @cached_property
+    def order(self):
+        """Rows by increasing prediction."""
+        return np.argsort(self.p_hat)
+
+    @cached_property
+    def starts(self):
+        """Ranks at which a new value begins among the sorted predictions."""
+        ranked = self.p_hat[self.order]
+        return np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
+
+    @cached_property
+    def ranked(self):
+        """The distinct predictions with the weights as they are."""
+        return self.reweighted(np.ones((1, len(self.y))) if self.weights is None else self.weights)
+
+    def reweighted(self, weights):
+        """Return the distinct predictions under other weights, of shape (k, n) or (n,)."""
+        mass = np.atleast_2d(weights)[:, self.order]
+        ones = mass * self.y[self.order]
+        values = self.p_hat[self.order[self.starts]]
+        if len(values) < len(self.y):
+            mass = np.add.reduceat(mass, self.starts, axis=1)
+            ones = np.add.reduceat(ones, self.starts, axis=1)
+        return Ranked(values, mass, ones)
+
+    def mean(self, terms):
+        """Return the weighted mean of one term a row."""
+        return weighted_mean(terms, self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Distinct predictions, and what lies on each, for k sets of weights at once.
+
+    Equal predictions are one entry, so that nothing can depend on the order of the rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (m,)
+        Distinct predictions, increasing.
+    mass, ones : ndarray of shape (k, m)
+        Weight of all rows, and of those with outcome 1, at each value.
+    """
+
+    values: np.ndarray
+    mass: np.ndarray
+    ones: np.ndarray
+    _bins: dict = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def total(self):
+        """Weight of all rows, of shape (k,)."""
+        return self.up_to[:, -1]
+
+    @cached_property
+    def up_to(self):
+        """Weight up to and at each value, of shape (k, m)."""
+        return np.cumsum(self.mass, axis=1)
+
+    @cached_property
+    def gap_up_to(self):
+        """Outcomes less predictions, summed up to and at each value, of shape (k, m)."""
+        return np.cumsum(self.ones - self.mass * self.values, axis=1)
+
+    @cached_property
+    def twice_rank(self):
+        """Twice the rank of the middle of each value's rows, of shape (k, m)."""
+        return 2 * self.up_to - self.mass
+
+    def cuts(self, bins):
+        """Return the first value of bins 1 to B - 1, of shape (k, B - 1); see `bin_cuts`."""
+        return bin_cuts(self.twice_rank, self.total, bins)
+
+    def bin_gaps(self, bins):
+        """Return weight and mean absolute gap of each bin, both (k, B); empty ones hold 0."""
+        if bins not in self._bins:
+            edges = np.pad(self.cuts(bins), ((0, 0), (1, 1)))
+            edges[:, -1] = len(self.values)
+
+            def sums(cumulated):
+                return np.diff(np.take_along_axis(np.pad(cumulated, ((0, 0), (1, 0))), edges, 1))
+
+            mass = sums(self.up_to)
+            gaps = np.abs(sums(self.gap_up_to)) / np.where(mass > 0, mass, 1)
+            self._bins[bins] = mass, np.where(mass > 0, gaps, 0)
+        return self._bins[bins]
+
+
+def bin_cuts(twice_rank, total, bins):
+    r"""Return the first value of bins 1 to B - 1: the one rule that decides every bin.
+
+    A value whose rows have the middle rank r belongs to bin :math:`\lfloor Br/\text{total} \rfloor`
+    (ranks cumulate weights). A middle that meets a cut but for rounding counts as on it.
+    """
+    targets = 2 * total[:, None] * (np.arange(1, bins) / bins) - 1e-11 * total[:, None]
+    rows = [np.searchsorted(ranks, target) for ranks, target in zip(twice_rank, targets)]
+    return np.array(rows, dtype=np.int64).reshape(len(total), bins - 1)
+
+
+def bin_starts(values, weights, bins):
+    """Return the first rank of every bin that has rows, for sorted values of any kind."""
+    mass = np.ones(len(values)) if weights is None else weights
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    mass = np.add.reduceat(mass, first)
+    up_to = np.cumsum(mass)
+    cuts = np.unique(bin_cuts((2 * up_to - mass)[None], up_to[-1:], bins))
+    return first[np.concatenate([[0], cuts[(cuts > 0) & (cuts < len(first))]]).astype(int)]
+
+
+def check_sample(y_true, y_prob, weights=None, p=None, names=("y_true", "y_prob")):
+    """Check outcomes, predictions, weights and true probabilities; return a `Sample`."""
+    y, p_hat = check_pair(y_true, y_prob, names)
+    if p is not None:
+        p = check_probabilities(p, "p")
+        check_same_length(p, y, ("p", names[0]))
+    kept, weights = check_row_weights(weights, len(y))
+    sample = Sample(y, p_hat, weights, p)
+    return sample if kept is None else replace(
+        sample, y=y[kept], p_hat=p_hat[kept], p=None if p is None else p[kept]
+    )  # fmt: skip
+
+
+def check_row_weights(weights, n, name="weights"):
+    """Return which rows to keep and their weights, largest in [1/2, 1): None, None if all equal.
+
+    Scaling by a power of two changes no digit and keeps every sum finite.
+    """
+    if weights is None:
+        return None, None
+    weights = check_weights(weights, name)
+    if len(weights) != n:
+        raise ValueError(
+            f"{name} must have one value for each of the {n} rows; got {len(weights)}."
+        )
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])
+    kept = weights > 0
+    weights = weights[kept]
+    return None if kept.all() else kept, None if np.ptp(weights) == 0 else weights
+
+
+def weighted_mean(terms, weights):
+    """Return the mean of one term a row; all weights above 0, or None."""
+    return float(np.mean(terms) if weights is None else weights @ terms / weights.sum())
+
+
+def effective_rows(weights, n):
+    """Return Kish's effective number of rows: what the weights leave of n."""
+    return float(n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))

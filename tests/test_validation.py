@@ -1,0 +1,190 @@
+"""Outcomes, probabilities and weights of any kind: read as they are, or refused by name."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from probnb.metrics import brier
+from probnb.validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_outcomes,
+    check_probabilities,
+    check_vector,
+    check_weights,
+)
+
+PROBABILITIES = {
+    "list": [0.25, 0.5, 1],
+    "tuple": (0.25, 0.5, 1),
+    "float32": np.array([0.25, 0.5, 1], np.float32),
+    "float16": np.array([0.25, 0.5, 1], np.float16),
+    "longdouble": np.array([0.25, 0.5, 1], np.longdouble),
+    "big endian": np.array([0.25, 0.5, 1], ">f8"),
+    "Decimal": [Decimal("0.25"), Decimal("0.5"), Decimal(1)],
+    "Fraction": [Fraction(1, 4), Fraction(1, 2), Fraction(1)],
+    "object": np.array([0.25, np.float32(0.5), 1], object),
+    "Series": pd.Series([0.25, 0.5, 1], index=[7, 7, 9]),
+    "nullable": pd.Series([0.25, 0.5, 1], dtype="Float64"),
+    "arrow": pd.Series([0.25, 0.5, 1], dtype="double[pyarrow]"),
+    "categorical": pd.Series([0.25, 0.5, 1]).astype("category"),
+    "tensor": torch.tensor([0.25, 0.5, 1]),
+    "with gradient": torch.tensor([0.25, 0.5, 1], requires_grad=True),
+    "bfloat16": torch.tensor([0.25, 0.5, 1], dtype=torch.bfloat16),
+    "empty mask": np.ma.array([0.25, 0.5, 1], mask=[0, 0, 0]),
+    "no mask": np.ma.array([0.25, 0.5, 1]),
+    "not contiguous": np.array([0.25, 9, 0.5, 9, 1, 9])[::2],
+}
+
+OUTCOMES = {
+    "bool": [True, False, True],
+    "numpy bool": np.array([True, False, True]),
+    "object bool": np.array([True, np.False_, 1], object),
+    "nullable bool": pd.Series([True, False, True], dtype="boolean"),
+    "nullable int": pd.Series([1, 0, 1], dtype="Int8"),
+    "uint64": np.array([1, 0, 1], np.uint64),
+    "float32": np.array([1, 0, 1], np.float32),
+    "tensor": torch.tensor([True, False, True]),
+    "negative zero": [1.0, -0.0, 1.0],
+}
+
+
+@pytest.mark.parametrize("kind", PROBABILITIES)
+def test_probabilities_are_read(kind):
+    p = check_probabilities(PROBABILITIES[kind])
+    assert p.dtype == np.float64 and type(p) is np.ndarray
+    np.testing.assert_array_equal(p, [0.25, 0.5, 1])
+
+
+@pytest.mark.parametrize("kind", OUTCOMES)
+def test_outcomes_are_read(kind):
+    y = check_outcomes(OUTCOMES[kind])
+    assert y.dtype == np.float64
+    np.testing.assert_array_equal(y, [1, 0, 1])
+
+
+MASKED = np.ma.array([0.1, 0.8, 0.3], mask=[0, 0, 1])
+REFUSED = {
+    "masked": (MASKED, "y_prob must have every value; row 2 is masked"),
+    "masked 2-D": (np.ma.array([[1, 2]], mask=[[0, 1]]), "row 0 is masked"),
+    "hidden behind a mask": (np.ma.array([0.1, 7], mask=[0, 1]), "row 1 is masked"),
+    "NA": (pd.Series([0.5, None], dtype="Float64"), "in row 1|row 1 is missing"),
+    "arrow NA": (pd.Series([0.5, None], dtype="double[pyarrow]"), "in row 1|row 1 is missing"),
+    "None": ([0.5, None], r"every value; row 1 is missing \(None\)"),
+    "NaT": (np.array([0.5, pd.NaT], object), "row 1 is missing"),
+    "nan": ([0.5, np.nan], r"probabilities in \[0, 1\]; got nan in row 1"),
+    "Decimal nan": ([0.5, Decimal("nan")], "nan|NaN"),
+    "str": (["0.5", "0.7"], "y_prob must be numeric; got <U3 values, 0.5 in row 0"),
+    "bytes": ([b"0.5"], "y_prob must be numeric"),
+    "a str in an object": (np.array([0.5, "0.7"], object), "got str '0.7' in row 1"),
+    "string dtype": (pd.Series(["0.5"], dtype="string"), "must be numeric; got"),
+    "complex": (np.array([0.5, 0.1j]), "y_prob must be numeric; got complex128"),
+    "a complex in an object": (np.array([0.5, 0.1j], object), "got complex 0.1j in row 1"),
+    "dates": (np.array(["2020-01-01"], "datetime64[D]"), "must be numeric; got datetime64"),
+    "a list in an object": (np.array([0.5, [0.1]], object), "got list"),
+    "ragged": ([[0.5], [0.1, 0.2]], "y_prob must be numeric"),
+    "one number": (0.5, "one-dimensional; got float"),
+    "dict": ({0: 0.5}, "one-dimensional; got dict"),
+    "None itself": (None, "one-dimensional; got NoneType"),
+    "2-D": (np.ones((2, 1)), r"one-dimensional; got shape \(2, 1\)"),
+    "DataFrame": (pd.DataFrame({"a": [0.5]}), r"one-dimensional; got shape \(1, 1\)"),
+    "empty": ([], "at least one row; got none"),
+    "inf": ([0.1, np.inf], "got inf in row 1"),
+    "huge": ([0.5, 10**400], "numeric"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_no_vector_of_probabilities_is_refused(kind):
+    value, message = REFUSED[kind]
+    with pytest.raises(ValueError, match=message) as error:
+        check_probabilities(value)
+    assert "y_prob" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ([1.0000001], "1.0000001"),
+        (np.array([1.0000001], np.float32), "1.0000001"),
+        (np.array([1.1], np.float32), "1.1"),
+        (np.array([1.1], np.float16), "1.1"),
+        ([1.1000000000000001], "1.1"),
+        ([Decimal("1.00000000010")], "1.00000000010"),
+        ([1 + 2**-52], "1.0000000000000002"),
+        (pd.Series([1.0000001], dtype="Float32"), "1.0000001"),
+        (torch.tensor([1.1]), "1.1"),
+        ([7], "7"),
+        (np.array([-3], np.int8), "-3"),
+        ([-1e-300], "-1e-300"),
+    ],
+)
+def test_messages_show_the_digits_that_a_value_has(value, shown):
+    with pytest.raises(ValueError) as error:
+        check_probabilities(value)
+    assert f"got {shown} in row 0." in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ([2], "2"),
+        ([-1], "-1"),
+        ([0.1], "0.1"),
+        (np.array([0.1], np.float32), "0.1"),
+        ([1.0000001], "1.0000001"),
+        ([2**63], str(2**63)),
+        ([Decimal("0.5")], "0.5"),
+        ([np.nan], "nan"),
+    ],
+)
+def test_outcomes_other_than_0_and_1_are_shown(value, shown):
+    with pytest.raises(ValueError) as error:
+        check_outcomes(value)
+    assert str(error.value) == f"y_true must hold only 0 and 1; got {shown} in row 0."
+
+
+def test_masked_outcomes_and_weights_are_refused():
+    with pytest.raises(ValueError, match="y_prob must have every value; row 2 is masked"):
+        brier([0, 1, 1], MASKED)
+    with pytest.raises(ValueError, match="y_true must have every value; row 2 is masked"):
+        brier(np.ma.array([0, 1, 1], mask=[0, 0, 1]), [0.1, 0.8, 0.3])
+    with pytest.raises(ValueError, match="weights must have every value"):
+        brier([0, 1, 1], [0.1, 0.8, 0.3], weights=MASKED)
+
+
+def test_weights_and_labels():
+    np.testing.assert_array_equal(check_weights(pd.Series([1, 2], dtype="Int64")), [1, 2])
+    for bad in ([1, None], ["1", "2"], [1, np.inf], [-1, 2], [0, 0]):
+        with pytest.raises(ValueError, match="^weights must"):
+            check_weights(bad)
+    assert list(check_vector(pd.Series(["a", "b"], dtype="string"), "groups")) == ["a", "b"]
+    for missing in ([1, np.nan], ["a", None], pd.Series([1, None], dtype="Int64"),
+                    np.array(["2020", "NaT"], "datetime64[Y]"),
+                    np.ma.array([1, 2], mask=[0, 1])):  # fmt: skip
+        with pytest.raises(ValueError, match="^groups must"):
+            check_vector(missing, "groups")
+
+
+@pytest.mark.parametrize("value", [True, 2.5, "3", None, 0, Decimal(3), np.bool_(True), [3]])
+def test_no_integer(value):
+    with pytest.raises(ValueError, match="bins must be an integer of at least 1; got"):
+        check_integer(value, "bins")
+
+
+@pytest.mark.parametrize("value", [True, "0.5", None, np.nan, np.inf, 10**400, 2, 1j, [0.5]])
+def test_no_number(value):
+    with pytest.raises(ValueError, match=r"level must be a finite number in \[0, 1\]; got"):
+        check_number(value, "level", 0, 1)
+
+
+def test_choices_and_settings_that_are_allowed():
+    assert check_integer(np.int8(3), "bins") == 3
+    assert check_number(np.float32(0.5), "level", 0, 1) == 0.5
+    with pytest.raises(ValueError, match="Did you mean 'brier'"):
+        check_choice("briar", ["nll", "brier"], "metric")
