@@ -149,7 +149,7 @@ def _calibrated(method, raw, val):
     calibrator.fit(
         z["val"],
         val.outcomes.cpu().numpy(),
-        **({} if weights is None else {"sample_weight": weights}),
+        sample_weight=weights,
     )
     return {part: calibrator.predict_proba(z[part])[:, 1] for part in ("val", "test")}
 

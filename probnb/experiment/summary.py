@@ -6,22 +6,11 @@ import numpy as np
 import pandas as pd
 
 from ..methods import METHODS
+from ..metrics import METRICS
 from ..published import published
 from .profiles import GRID_FIELDS
 
 __all__ = ["chosen_table", "compare", "comparison_table", "conclusions"]
-
-NAMES = {
-    "mse_p": "MSE_p",
-    "kl_p": "KL_p",
-    "ece": "ECE",
-    "mce": "MCE",
-    "ks": "KS",
-    "brier": "Brier",
-    "auc": "AUC",
-    "nll": "NLL",
-}
-"""Names of the metrics in tables."""
 
 
 def comparison_table(result, scenario):
@@ -49,10 +38,10 @@ def comparison_table(result, scenario):
             f"{100 * value:.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * spread:.2f}"
             for value, spread in zip(result.point[metric], std[metric])
         ]
-        columns[NAMES[metric], "ours"] = ours
+        columns[METRICS[metric].label, "ours"] = ours
         printed = paper[paper["metric"] == metric].set_index("method")
         if len(printed):
-            columns[NAMES[metric], "paper"] = [
+            columns[METRICS[metric].label, "paper"] = [
                 _printed(printed.loc[name]) if name in printed.index else "–"
                 for name in result.point.index
             ]
@@ -82,17 +71,9 @@ def chosen_table(chosen):
     own = [m for m in chosen["method"].unique() if METHODS[m].calibrator is None]
     rows = chosen[chosen["method"].isin(own) & (chosen["method"] != "ce_overfit")]
     tuned = [c for c in GRID_FIELDS if c in rows and rows[c].notna().any()]
-    values = [
-        ", ".join(
-            f"{name.removeprefix('finetune_')} {value:g}"
-            for name, value in row.items()
-            if value == value
-        )
-        for row in rows[tuned].to_dict("records")
-    ]
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
-            "tried": values,
+            "tried": [_settings(row) for row in rows[tuned].to_dict("records")],
             "validation CE": [f"{value:.4f}" for value in rows["val_ce"]],
             "kept epoch": rows["best_epoch"].to_numpy(),
             "calibration epochs": rows["calibration_epochs"].to_numpy(),
@@ -100,7 +81,12 @@ def chosen_table(chosen):
         },
         index=pd.Index([METHODS[m].label for m in rows["method"]], name=""),
     )
-    return table
+
+
+def _settings(row):
+    """Values that a candidate has, by name."""
+    given = {name.removeprefix("finetune_"): value for name, value in row.items() if value == value}
+    return ", ".join(f"{name} {value:g}" for name, value in given.items())
 
 
 def compare(result, reference, metric="mse_p", level=0.95):
@@ -153,7 +139,7 @@ def conclusions(result, scenario, metric="mse_p", level=0.95):
         Markdown, every number of it measured.
     """
     against = compare(result, "ce", metric, level)
-    name = NAMES[metric]
+    name = METRICS[metric].label
     lines = [
         f"On *{scenario.capitalize()}*, CE early-stop has {name} × 100 = "
         f"{100 * result.point.loc['ce', metric]:.2f}. Paired {level:.0%} intervals on the same "

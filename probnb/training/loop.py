@@ -294,7 +294,7 @@ def _assess(fabric, model, splits):
     row["val_bias"] = _bias(logits["val"], splits.val)
     row["bias"] = _bias(logits["test"], splits.test)
     p_hat = logits["test"].double().softmax(1)[:, 1].cpu().numpy()
-    row |= metrics.evaluate(y, p_hat, p, **({} if weights is None else {"weights": weights}))
+    row |= metrics.evaluate(y, p_hat, p, weights=weights)
     return row, {name: value.cpu() for name, value in logits.items()}
 
 

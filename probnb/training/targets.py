@@ -116,16 +116,14 @@ class Calibrated:
         p_hat, y = predict().cpu().numpy(), data.outcomes.cpu().numpy()
         weights = None if data.weights is None else data.weights.cpu().numpy()
         if self.estimator == "bin":
-            p_emp = p_emp_bin(
-                p_hat, y, self.bins, **({} if weights is None else {"weights": weights})
-            )
+            p_emp = p_emp_bin(p_hat, y, self.bins, weights=weights)
         else:
             p_emp = p_emp_kernel(
                 p_hat,
                 y,
                 self.neighbours,
                 self.sigma,
-                **({} if weights is None else {"weights": weights}),
+                weights=weights,
             )
         if self.mix is not None:
             p_emp = (y + self.mix * p_emp) / (1 + self.mix)

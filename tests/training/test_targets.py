@@ -5,13 +5,14 @@ import pytest
 import torch
 
 from probnb.empirical import p_emp_bin, p_emp_kernel
-from probnb.training.targets import Calibrated, Observed, Resampled
+from probnb.training.targets import CAPE, TARGETS, Calibrated, Observed, Resampled, Smoothed
 
 RNG = np.random.default_rng(0)
 P_HAT = RNG.random(400)
 DATA = SimpleNamespace(
     outcomes=torch.tensor((RNG.random(400) < P_HAT).astype(np.float32)),
     probabilities=torch.tensor(P_HAT, dtype=torch.float32),
+    weights=None,
 )
 
 
@@ -72,7 +73,43 @@ def test_mixed_targets_are_in_between_in_every_epoch():
         np.testing.assert_allclose(mixed(t, DATA, predict, 0), expected, atol=1e-7)
 
 
-@pytest.mark.parametrize("options", [{"estimator": "spline"}, {"every": 0}])
+def test_weights_reach_the_empirical_probabilities():
+    weights = torch.tensor(np.random.default_rng(1).random(400), dtype=torch.float32)
+    data = SimpleNamespace(**{**vars(DATA), "weights": weights})
+    expected = p_emp_bin(P_HAT, DATA.outcomes.numpy(), 7, weights=weights.numpy())
+    np.testing.assert_allclose(Calibrated("bin", bins=7)(2, data, predict, 0), expected, atol=1e-7)
+    assert np.abs(expected - p_emp_bin(P_HAT, DATA.outcomes.numpy(), 7)).max() > 1e-3
+
+
+def test_smoothed_outcomes():
+    targets = Smoothed(0.2)(1, DATA, forbidden, 0)
+    torch.testing.assert_close(targets, torch.where(DATA.outcomes == 1, 0.9, 0.1))
+
+
+def test_published_settings_are_what_the_paper_and_the_release_say():
+    def epochs(schedule):
+        return [t for t in range(1, 9) if schedule(t, DATA, predict, 0) is not DATA.outcomes]
+
+    printed = {k: TARGETS[k](**v) for k, v in CAPE["printed"].items()}
+    released = {k: TARGETS[k](**v) for k, v in CAPE["released"].items()}
+    assert epochs(printed["bin"]) == epochs(printed["kernel"]) == [2, 4, 6, 8]
+    assert epochs(released["bin"]) == [1, 4, 7] and epochs(released["kernel"]) == [1, 5]
+    assert released["kernel"].sigma == pytest.approx(0.05 * np.sqrt(2), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"estimator": "spline"},
+        {"every": 0},
+        {"every": 2.5},
+        {"phase": -1},
+        {"bins": 0},
+        {"neighbours": 0.5},
+        {"sigma": 0},
+        {"mix": -1.0},
+    ],
+)
 def test_bad_options(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         Calibrated(**options)
