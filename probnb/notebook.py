@@ -6,14 +6,19 @@ second.
 
 from __future__ import annotations
 
+import os
+import re
 import types
 from pathlib import Path
 
 from .validation import check_choice
 
-__all__ = ["check_parameters", "check_path", "results_path"]
+__all__ = ["check_parameters", "check_path", "default_profile", "find_path", "results_path"]
 
-_IPYTHON = {"In", "Out", "exit", "quit", "get_ipython", "open"}
+_IPYTHON = re.compile(
+    r"In|Out|exit|quit|get_ipython|open|_{1,3}|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
+)
+_WORDS = {"true": True, "false": False, "none": None, "null": None, "": None}
 
 
 def check_parameters(namespace, allowed):
@@ -27,7 +32,9 @@ def check_parameters(namespace, allowed):
     ----------
     namespace : dict
         The notebook's ``globals()``. Text that stands for a value (``"true"``, ``"None"``, ...)
-        is replaced in place by that value.
+        is replaced in place by that value, since papermill undoes only some of it. Digits in
+        text stay text: papermill makes numbers of those that ``-p`` gives, and ``-r`` says that
+        text is meant (a group called 007).
     allowed : str or iterable of str
         The notebook's parameters; a string holds several, separated by white space.
 
@@ -44,24 +51,86 @@ def check_parameters(namespace, allowed):
     ValueError: parameter must be one of scenario, seed; got 'scenrio'. Did you mean 'scenario'?
     """
     allowed = allowed.split() if isinstance(allowed, str) else list(allowed)
-    words = {"true": True, "false": False, "none": None, "null": None, "": None}
     for name, value in list(namespace.items()):
-        if name.startswith("_") or name in _IPYTHON or isinstance(value, types.ModuleType):
+        if _IPYTHON.fullmatch(name) or isinstance(value, types.ModuleType):
             continue
         if callable(value):  # an imported function
             continue
         check_choice(name, allowed, "parameter")
-        if isinstance(value, str) and value.strip().lower() in words:
-            namespace[name] = words[value.strip().lower()]
+        if isinstance(value, str) and value.strip().lower() in _WORDS:
+            namespace[name] = _WORDS[value.strip().lower()]
+
+
+def default_profile(profile, usual="quick"):
+    """The profile that a notebook runs at: the one asked for, or else the usual one.
+
+    Where the environment variable ``PROBNB_SMOKE`` is 1, the smallest profile stands for one that
+    was not asked for, so that tests can run every notebook within seconds.
+
+    Parameters
+    ----------
+    profile : str or None
+        The notebook's parameter; None where it was left alone.
+    usual : str, default="quick"
+        The notebook's usual profile.
+
+    Returns
+    -------
+    str
+        A name for `probnb.experiment.profiles.make_profile`.
+
+    Examples
+    --------
+    >>> default_profile("cpu")
+    'cpu'
+    """
+    if profile is not None:
+        return profile
+    smoke = os.environ.get("PROBNB_SMOKE", "")
+    return "smoke" if check_choice(smoke, ("", "0", "1"), "PROBNB_SMOKE") == "1" else usual
+
+
+def find_path(path, name):
+    """Return the existing file or folder that a notebook's parameter names.
+
+    A relative path is taken from the working directory and, where nothing is there and that
+    directory is ``book``, from the folder above: papermill starts a notebook in the project's
+    folder, jupyter-book and tests start it in ``book``. `results_path` follows the same rule.
+
+    Parameters
+    ----------
+    path : path-like
+        A file or folder; ``~`` is the user's own.
+    name : str
+        The parameter's name, for the message.
+
+    Returns
+    -------
+    pathlib.Path
+        The path that exists.
+
+    Raises
+    ------
+    ValueError
+        If `path` is not a path.
+    FileNotFoundError
+        If there is nothing; the message names the places that were tried.
+    """
+    tried = _places(path, name)
+    for place in tried:
+        if place.exists():
+            return place
+    places = " and ".join(str(place.absolute()) for place in tried)
+    raise FileNotFoundError(f"{name} must be an existing file or folder; found none at {places}.")
 
 
 def check_path(path, name):
-    """Return an existing path, or None for None.
+    """Return an existing path by the rule of `find_path`, or None for None.
 
     Parameters
     ----------
     path : path-like or None
-        A file or folder, relative to where the notebook was started.
+        A file or folder.
     name : str
         The parameter's name, for the message.
 
@@ -69,18 +138,8 @@ def check_path(path, name):
     -------
     pathlib.Path or None
         The path.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing at `path`.
     """
-    if path is None:
-        return None
-    path = Path(path).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"{name} must be an existing file or folder; {path} is not there.")
-    return path
+    return None if path is None else find_path(path, name)
 
 
 def results_path(results_dir=None):
@@ -92,7 +151,8 @@ def results_path(results_dir=None):
     Parameters
     ----------
     results_dir : path-like, optional
-        A folder, relative to where the notebook was started.
+        A folder, by the rule of `find_path`: in ``book``, one that is not there is looked for,
+        and made, in the folder above.
 
     Returns
     -------
@@ -100,9 +160,23 @@ def results_path(results_dir=None):
         The folder, which need not exist yet.
     """
     if results_dir is not None:
-        return Path(results_dir).expanduser()
+        tried = _places(results_dir, "results_dir")
+        return next((place for place in tried if place.exists()), tried[-1])
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "book" / "synthetic.py").exists():
             return folder / "runs"
     return here / "runs"
+
+
+def _places(path, name):
+    """Where a notebook's path may lie, in the order to try."""
+    if not isinstance(path, str | os.PathLike) or not str(path).strip() or "\0" in str(path):
+        raise ValueError(f"{name} must be the path of a file or folder; got {path!r}.")
+    try:
+        path = Path(path).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{name}: {error} (got {str(path)!r}).") from None
+    if path.is_absolute() or Path.cwd().name != "book":
+        return [path]
+    return [path, ".." / path]

@@ -1,16 +1,18 @@
-"""Anybody's predictions, read from a CSV or Parquet file and checked before any is judged."""
+"""Anybody's predictions, read from a file or a table and checked before any is judged."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
-from scipy.special import expit
 
-from ..validation import check_choice, check_outcomes, check_probabilities
+from ..notebook import find_path
+from ..validation import check_choice
+from .columns import Columns
+from .example import draw_example
+from .files import Source, read_file
+from .roles import find_column, find_roles, refuse_repeated
 
 __all__ = ["PredictionTable", "check_table", "read_predictions"]
 
@@ -38,6 +40,10 @@ class PredictionTable:
         Rows of one cluster depend on each other and are resampled together.
     notes : tuple of str
         What was read, how it was understood and what was left out.
+    weight : ndarray of shape (n,) or None
+        How much each row counts, above 0.
+    id : Series of shape (n,) or None
+        Names of the rows.
     """
 
     y: np.ndarray
@@ -46,22 +52,28 @@ class PredictionTable:
     group: pd.Series | None = None
     cluster: pd.Series | None = None
     notes: tuple = ()
+    weight: np.ndarray | None = None
+    id: pd.Series | None = None
 
 
-def read_predictions(path, columns=None, y="y", p="p", group="group", cluster=None, scale="auto"):
+def read_predictions(path=None, columns=None, y="y", p="p", group="group", cluster=None,
+                     scale="auto", weight="weight", id="id", split="split", part="test"):  # fmt: skip
     """Read a file of predictions.
 
     Parameters
     ----------
-    path : str or Path
-        A ``.csv`` (also compressed) or ``.parquet`` file. A relative path is looked up from the
-        working directory and, where that is a folder named ``book``, from the folder above too.
+    path : str or Path, optional
+        A file of text with separated columns, in any usual encoding and compression, or a Parquet
+        file or folder; by default the example of `probnb.report.example` is drawn. A relative
+        path follows the rule of `probnb.notebook.find_path`.
     columns : list of str, or str with commas, optional
-        Prediction columns; by default every numeric column without another role.
-    y, p, group, cluster : str, optional
-        Columns of the outcomes, true probabilities, groups and clusters; see `check_table`.
+        Prediction columns; by default every numeric column that may be one.
+    y, p, group, cluster, weight, id, split : str or None
+        Columns of the other roles; see `check_table`.
     scale : {"auto", "probability", "logit", "each"}, default="auto"
         What the prediction columns hold; see `check_table`.
+    part : str, default="test"
+        The part of the data to judge; see `check_table`.
 
     Returns
     -------
@@ -73,58 +85,70 @@ def read_predictions(path, columns=None, y="y", p="p", group="group", cluster=No
     FileNotFoundError
         If there is no such file; the message names the places that were tried.
     ValueError
-        If the file is of another kind, or its contents fail the checks of `check_table`.
+        If the file cannot be read, or its contents fail the checks of `check_table`; the message
+        names the file, the column, the cell and the remedy.
     """
-    path = _find(path)
-    is_parquet = path.suffix == ".parquet"
-    if is_parquet:
-        present = pyarrow.parquet.read_schema(path).names
-    elif ".csv" in path.suffixes:
-        present = list(pd.read_csv(path, nrows=0).columns)
-    else:
-        raise ValueError(f"predictions must be a .csv or .parquet file; got {path.name!r}.")
-    wanted = None
-    if columns is not None:  # the others need not be read
-        columns = _names(columns)
-        wanted = [c for c in present if c in {*columns, y, p, group, cluster}]
-    frame = (
-        pd.read_parquet(path, columns=wanted) if is_parquet else pd.read_csv(path, usecols=wanted)
-    )
-    if columns is not None:
-        for name in columns:
-            _require(name, present, "columns")
-    table = check_table(frame, columns, y, p, group, cluster, scale)
-    return PredictionTable(
-        **{**vars(table), "notes": (f"Read {len(frame):,} rows of {path.name}.", *table.notes)}
-    )
+    roles = {"y": y, "p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
+             "split": split}  # fmt: skip
+    if path is None:
+        return check_table(draw_example(), columns, scale=scale, part=part, **roles)
+
+    def used(present):
+        if columns is None:
+            return present
+        names = {*_columns(columns, present), *find_roles(present, **roles).values()}
+        return [name for name in present if name in names]
+
+    path = find_path(path, "predictions")
+    frame, source = read_file(path, used)
+    if not len(frame):
+        raise ValueError(f"{path.name} has a header ({', '.join(frame)}) but no rows.")
+    try:
+        table = check_table(frame, columns, scale=scale, part=part, source=source, **roles)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    rows = f"Read {len(frame):,} rows of {path.name}."
+    return replace(table, notes=(rows, *source.notes, *table.notes))
 
 
-def check_table(frame, columns=None, y="y", p="p", group="group", cluster=None, scale="auto"):
+def check_table(frame, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
+                weight="weight", id="id", split="split", part="test", source=None):  # fmt: skip
     """Check a table of predictions and turn logits into probabilities.
 
     Parameters
     ----------
     frame : DataFrame
-        One row per case.
+        One row per case. Its columns' names count as text.
     columns : list of str, or str with commas, optional
-        Prediction columns; by default every numeric column without another role.
+        Prediction columns; by default every numeric column without another role, but those that
+        count the rows or whose names say that they are ids, weights or dates.
     y : str, default="y"
         Column of outcomes, 0 or 1.
     p : str or None, default="p"
-        Column of true probabilities; the default is used if present.
+        Column of true probabilities; the default is used if present, as are the next four.
     group : str or None, default="group"
-        Column of groups; the default is used if present.
+        Column of groups.
     cluster : str, optional
         Column of clusters.
     scale : {"auto", "probability", "logit", "each"}, default="auto"
         ``"auto"`` takes columns within [0, 1] for probabilities, and columns with negative
         values and at least a fifth of all values outside [0, 1] for logits (log-odds); all must
         be alike. ``"each"`` lets the columns differ.
+    weight : str or None, default="weight"
+        Column of weights, at least 0, by which rows count in every number.
+    id : str or None, default="id"
+        Column of the rows' names, which are not predictions.
+    split : str or None, default="split"
+        Column that says to which part of the data a row belongs.
+    part : str, default="test"
+        The part to judge; all rows are, with a note, where no row belongs to it.
+    source : probnb.report.files.Source, optional
+        How messages count the rows; by default from 0.
 
     Returns
     -------
     PredictionTable
-        The checked rows; none is dropped.
+        The checked rows; none is dropped but those of other parts and of weight 0, with a note.
 
     Raises
     ------
@@ -142,130 +166,87 @@ def check_table(frame, columns=None, y="y", p="p", group="group", cluster=None, 
     ('Column model holds logits (found by their range).',)
     """
     check_choice(scale, SCALES, "scale")
-    present = list(frame.columns)
-    _require(y, present, "y")
-    p, group = (name if name in present or name != usual else None
-                for name, usual in ((p, "p"), (group, "group")))  # fmt: skip
-    roles = {"p": p, "group": group, "cluster": cluster}
-    roles = {role: name for role, name in roles.items() if name is not None}
-    for role, name in roles.items():
-        _require(name, present, role)
-    notes, taken = [], {y, *roles.values()}
-    if columns is None:
-        columns = [c for c in present if c not in taken and _is_numeric(frame[c])]
-        left = [str(c) for c in present if c not in taken and c not in columns]
-        if left:
-            notes.append(f"Not numeric, and left out: {', '.join(left)}.")
-        if not columns:
-            hint = f" If {p!r} holds predictions, set p to None." if p in present else ""
-            roles_of = ", ".join(map(str, taken))
-            raise ValueError(f"no numeric prediction column beside {roles_of}.{hint}")
-    columns = _names(columns)
-    for name in columns:
-        _require(name, present, "columns")
-        if name in taken:
-            raise ValueError(f"columns must differ from the other roles; got {name!r} twice.")
-        if not _is_numeric(frame[name]):
-            raise ValueError(f"column {name!r} must be numeric; got {frame[name].iloc[0]!r}.")
-    for name in (y, *columns, *roles.values()):
-        _refuse_rows(frame[name].isna(), name, "is missing")
-    outcomes = check_outcomes(frame[y], f"column {y!r}")
-    if outcomes.min() == outcomes.max():
-        raise ValueError(
-            f"column {y!r} must hold both outcomes; all {len(outcomes)} rows are {outcomes[0]:g}."
-        )
-    predictions, scale_notes = _probabilities(frame[columns], scale)
-    if group is not None and (groups := frame[group].nunique()) > LARGEST:
-        notes.append(f"Of {groups:,} groups, the report shows the {LARGEST} largest.")
-    return PredictionTable(
-        y=outcomes,
-        predictions=predictions,
-        p=None if p is None else check_probabilities(frame[p], f"column {p!r}"),
-        group=None if group is None else frame[group],
-        cluster=None if cluster is None else frame[cluster],
-        notes=(*notes, *scale_notes),
-    )
-
-
-def _find(path):
-    path = Path(path).expanduser()
-    tried = [path] if path.is_absolute() or Path.cwd().name != "book" else [path, ".." / path]
-    for candidate in tried:
-        if candidate.is_file():
-            return candidate
-    places = " and ".join(str(candidate.resolve()) for candidate in tried)
-    raise FileNotFoundError(f"predictions must name a file; found none at {places}.")
-
-
-def _names(columns):
-    if isinstance(columns, str):
-        columns = [name.strip() for name in columns.split(",")]
-    return list(columns)
-
-
-def _require(name, present, role):
-    if name not in present:
-        check_choice(name, present, f"{role}: the column")
-
-
-def _is_numeric(column):
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-
-
-def _refuse_rows(wrong, name, what):
-    """Raise with the numbers of the first wrong rows, counted from 0 without a header."""
-    rows = np.flatnonzero(wrong)
-    if len(rows):
-        shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
-        raise ValueError(
-            f"column {name!r} {what} in {len(rows)} row{'s' if len(rows) > 1 else ''}: {shown} "
-            "(counted from 0). No row is dropped in silence: mend or remove them first."
-        )
-
-
-def _probabilities(frame, scale):
-    """Bring all prediction columns to probabilities; say how they were understood."""
-    for name in frame:
-        _refuse_rows(np.isinf(frame[name].to_numpy(float)), name, "is infinite")
-    kinds = {name: _kind(frame[name].to_numpy(float), name, scale) for name in frame}
-    logits = [name for name in frame if kinds[name] == "logit"]
-    others = [name for name in frame if kinds[name] == "probability"]
-    if scale == "auto" and logits and others:
-        raise ValueError(
-            f"scale: {', '.join(others)} look like probabilities and {', '.join(logits)} like "
-            "logits. If that is right, set scale='each'; if not, 'probability' or 'logit'."
-        )
-    out = {
-        name: expit(frame[name].to_numpy(float)) if name in logits else
-        check_probabilities(frame[name], f"column {name!r}") for name in frame
-    }  # fmt: skip
-    how = "as told" if scale in ("probability", "logit") else "found by their range"
-    notes = [
-        f"Column{'s' * (len(names) > 1)} {', '.join(map(str, names))} hold"
-        f"{'s' * (len(names) == 1)} {kind} ({how})."
-        for names, kind in ((others, "probabilities"), (logits, "logits"))
-        if names
-    ]
-    for name, values in out.items():
-        if certain := int(np.sum((values == 0) | (values == 1))):
-            notes.append(
-                f"Column {name} is certain (0 or 1) in {certain:,} rows; in logarithms these "
-                "count as 2.2e-16 and 1 - 2.2e-16."
+    source = Source() if source is None else source
+    present = [str(name) for name in frame.columns]
+    frame = frame.set_axis(present, axis=1).reset_index(drop=True)
+    roles = find_roles(present, y, p=p, group=group, cluster=cluster, weight=weight, id=id,
+                       split=split)  # fmt: skip
+    named = None if columns is None else _columns(columns, present)
+    for name in named or ():
+        if role := next((role for role, taken in roles.items() if taken == name), None):
+            raise ValueError(
+                f"columns must differ from the other roles; got {name!r} twice, as {role} too."
+                + (f" If it holds predictions, set {role} to None." if role != "y" else "")
             )
-    return pd.DataFrame(out), notes
+    used = {*roles.values(), *(present if named is None else named)}
+    refuse_repeated(present, used, source.name or "the table")
+    frame, source, notes = _keep_part(frame, source, roles.get("split"), part)
+    reader = Columns(frame, source, [n for n in used if n not in _labels(roles)])
+    outcomes = reader.outcomes(roles["y"])
+    weights = reader.weights(roles["weight"]) if "weight" in roles else None
+    named = reader.candidates(present, roles, scale, notes) if named is None else named
+    predictions = reader.predictions(named, scale, notes)
+    truth = reader.probabilities(roles["p"], notes) if "p" in roles else None
+    labels = {role: reader.labels(name) for role, name in roles.items()
+              if role in ("group", "cluster", "id")}  # fmt: skip
+    notes += reader.notes
+    table = PredictionTable(outcomes, predictions, truth, weight=weights, **labels)
+    table = _count_only_weighted(table, roles, notes)
+    if table.y.min() == table.y.max():
+        raise ValueError(
+            f"column {roles['y']!r} must hold both outcomes; all {len(table.y)} rows are "
+            f"{table.y[0]:g}."
+        )
+    if table.group is not None and (groups := table.group.nunique()) > LARGEST:
+        notes.insert(0, f"Of {groups:,} groups, the report shows the {LARGEST} largest.")
+    return replace(table, notes=tuple(notes))
 
 
-def _kind(values, name, scale):
-    if scale in ("probability", "logit"):
-        return scale
-    outside = (values < 0) | (values > 1)
-    if not outside.any():
-        return "probability"
-    if values.min() < 0 and outside.mean() >= 0.2:
-        return "logit"
-    row = int(np.argmax(outside))
-    raise ValueError(
-        f"column {name!r} has {int(outside.sum())} of {len(values)} values outside [0, 1], the "
-        f"first {values[row]:g} in row {row}: too many for probabilities, and unlike logits. Set "
-        "scale to 'probability' or 'logit', or name the prediction columns in columns."
-    )
+def _columns(columns, present):
+    """The prediction columns that a parameter names."""
+    if isinstance(columns, str) and columns not in present:
+        columns = [name for name in columns.split(",") if name.strip()]
+    elif isinstance(columns, str | int | float):
+        columns = [columns]
+    try:
+        names = [find_column(name, present, "columns") for name in columns]
+    except TypeError:
+        raise ValueError(f"columns must name columns; got {columns!r}.") from None
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"columns must name each column once, and at least one; got {columns!r}.")
+    return names
+
+
+def _labels(roles):
+    return {name for role, name in roles.items() if role in ("group", "cluster", "id", "split")}
+
+
+def _keep_part(frame, source, split, part):
+    """Keep the rows of one part of the data, if a column tells the parts."""
+    if split is None:
+        return frame, source, []
+    names = frame[split].astype("str").str.strip()
+    keep = (names.str.casefold() == str(part).casefold()).fillna(False).to_numpy(bool)
+    if not keep.any():
+        found = ", ".join(names.fillna("missing").unique()[:5])
+        note = f"No row is of part {part} (column {split} has {found}): all rows are judged."
+        return frame, source, [note]
+    note = f"Only the {keep.sum():,} rows of part {part} are judged (column {split})."
+    kept = frame[keep].reset_index(drop=True)
+    return kept, replace(source, rows=np.flatnonzero(keep)), [note]
+
+
+def _count_only_weighted(table, roles, notes):
+    """Leave out rows of weight 0, which count in nothing."""
+    if table.weight is None:
+        return table
+    keep = table.weight > 0
+    notes.append(f"Rows are weighted by column {roles['weight']}.")
+    if keep.all():
+        return table
+    notes.append(f"{np.count_nonzero(~keep):,} rows have weight 0 and are left out.")
+    rows = {name: value[keep] for name, value in vars(table).items()
+            if name != "notes" and value is not None}  # fmt: skip
+    tidy = {name: value.reset_index(drop=True) if hasattr(value, "reset_index") else value
+            for name, value in rows.items()}  # fmt: skip
+    return replace(table, **tidy)

@@ -48,7 +48,7 @@ def test_mixed_scales_need_a_word(frame):
 
 
 def test_other_names_and_what_is_left_out(frame, tmp_path):
-    other = frame.rename(columns={"y": "died", "group": "ward"}).assign(id="x")
+    other = frame.rename(columns={"y": "died", "group": "ward"}).assign(remark="x")
     other.to_csv(tmp_path / "a.csv", index=False)
     table = read_predictions(
         tmp_path / "a.csv", columns="careful, noisy", y="died", p=None, group="ward"
@@ -56,7 +56,7 @@ def test_other_names_and_what_is_left_out(frame, tmp_path):
     assert list(table.predictions) == ["careful", "noisy"]
     assert table.p is None and table.group.nunique() == 2
     table = check_table(other, y="died", group=None, cluster="ward")
-    assert table.notes[0] == "Not numeric, and left out: id."
+    assert table.notes[0] == "Not numeric, and left out: remark."
     assert table.group is None and list(table.predictions)[-1] == "noisy"
 
 
@@ -115,11 +115,10 @@ def test_bad_settings_and_paths(frame, tmp_path):
         check_table(frame, columns=["group"], group=None)
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         check_table(frame.assign(noisy=frame["noisy"] * 3), scale="probability")
-    with pytest.raises(FileNotFoundError, match="predictions must name a file; found none at"):
+    with pytest.raises(
+        FileNotFoundError, match="predictions must be an existing file or folder; found none at"
+    ):
         read_predictions(tmp_path / "none.csv")
-    (tmp_path / "a.txt").write_text("y\n")
-    with pytest.raises(ValueError, match=r"must be a .csv or .parquet file; got 'a.txt'"):
-        read_predictions(tmp_path / "a.txt")
     frame.to_csv(tmp_path / "b.csv", index=False)
     with pytest.raises(ValueError, match="got 'new'"):
         read_predictions(tmp_path / "b.csv", columns="new")
