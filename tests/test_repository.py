@@ -32,8 +32,6 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.data.face_rendering",
     "probnb.report.example",
     "probnb.theory.logistic_normal",
-    "probnb.theory.flow",
-    "probnb.theory.methods",
     "probnb.chapters.theory.words",
     "probnb.validation",
 }
