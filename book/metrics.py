@@ -311,7 +311,7 @@ axes = plots.correlation_summary(table)
 # %% tags=["hide-input"]
 axes = plots.correlation_summary(table, target="kl_p")
 # %% tags=["hide-input"]
-Markdown(study.conclusions(table) + "\n" + study.conclusions(table, "kl_p"))
+Markdown(study.say_correlations(table) + "\n" + study.say_correlations(table, "kl_p"))
 
 # %% [markdown]
 # Numbers behind the figures; `left_out` counts models with an infinite value.
