@@ -6,12 +6,13 @@ second.
 
 from __future__ import annotations
 
+import os
 import types
 from pathlib import Path
 
 from .validation import check_choice
 
-__all__ = ["check_parameters", "check_path", "results_path"]
+__all__ = ["check_parameters", "check_path", "results_path", "smoke"]
 
 _IPYTHON = {"In", "Out", "exit", "quit", "get_ipython", "open"}
 
@@ -106,3 +107,8 @@ def results_path(results_dir=None):
         if (folder / "book" / "synthetic.py").exists():
             return folder / "runs"
     return here / "runs"
+
+
+def smoke():
+    """Whether the environment variable PROBNB_SMOKE is 1: notebooks run at the size of a test."""
+    return os.environ.get("PROBNB_SMOKE") == "1"

@@ -49,7 +49,9 @@ class Protocol:
     epoch : int, default=1
         Iterations between two looks at the validation data, and in one CaPE epoch.
     every : int, default=2
-        CaPE's m: epoch t is a calibration epoch where t mod m = 0.
+        CaPE's m: epoch t = 1, 2, ... is a calibration epoch where (t + phase) mod m = 0.
+    phase : int, default=0
+        0 as Algorithm 1 prints it; m - 1 to begin with a calibration epoch, as the released code.
     bins : int, default=15
         Quantile bins of CaPE (bin).
     neighbours : int, default=100
@@ -67,6 +69,7 @@ class Protocol:
     step: float = 0.9
     epoch: int = 1
     every: int = 2
+    phase: int = 0
     bins: int = 15
     neighbours: int = 100
     sigma: float = 0.05
@@ -131,7 +134,7 @@ def calibrated_targets(sample, protocol, estimator):
     outcomes = sample.outcomes.cpu().numpy()
 
     def targets(t, theta):
-        if t % protocol.every:
+        if (t + protocol.phase) % protocol.every:
             return sample.outcomes
         predictions = torch.sigmoid(sample.logits(theta)).cpu().numpy()
         if estimator == "bin":
