@@ -28,33 +28,29 @@
 # All scores are in `probnb.metrics`, and `evaluate(y, p_hat, p=None)` returns them together.
 
 # %% tags=["parameters"]
-results_dir = None  # finished work; None is the folder "runs" of the project
 scenarios = None  # None for all five, or names such as "linear, discrete"
 bins = 15  # quantile bins of the reliability diagrams and the decomposition
 seed = 0
 replicates = 1000  # bootstrap replicates
+draws = 100  # test sets drawn in each simulation
+results_dir = None  # finished work; None is the folder "runs" of the project
 
 # %% tags=["hide-input"]
-from probnb.notebook import check_parameters, results_path
+from probnb.notebook import check_parameters, results_path, smoke
 
-check_parameters(globals(), "results_dir scenarios bins seed replicates")
-from probnb.experiment.stored_runs import check_scenarios, complete_runs
+check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
+from probnb.experiment.stored_runs import check_scenarios
 from probnb.validation import check_integer
 
+globals().update({"scenarios": "linear", "replicates": 50, "draws": 10} if smoke() else {})
 scenarios = check_scenarios(scenarios)
 check_integer(bins, "bins")
 check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
+check_integer(draws, "draws", minimum=2)
 results = [results_path(results_dir), results_path().parent / "results"]
 
 # %% tags=["hide-input"]
-import pandas as pd
-from IPython.display import Markdown
-
-from probnb.chapters.metrics import examples, study
-from probnb.chapters.metrics import figures as plots
-from probnb.metrics import bootstrap, brier, brier_decomposition, evaluate
-from probnb.plots.reliability import reliability_grid
 from probnb.plots.style import use_style
 
 use_style()
@@ -111,9 +107,16 @@ use_style()
 # rows with the same prediction, the share of ones *is* the prediction.
 
 # %% tags=["hide-input"]
+from probnb.chapters.metrics import examples
+from probnb.chapters.metrics import figures as plots
+
 small = examples.two_classes()
 axes = plots.dot_stacks(small)
 # %% tags=["hide-input"]
+import pandas as pd
+
+from probnb.metrics import evaluate
+
 scores = {m: evaluate(small["y"], small[m], small["p"]) for m in ("truth", "one answer")}
 pd.DataFrame.from_dict(scores, orient="index")
 
@@ -129,6 +132,8 @@ pd.DataFrame.from_dict(scores, orient="index")
 # and *shifted* know the order of the rows perfectly, but exaggerate, or are too high throughout.
 
 # %% tags=["hide-input"]
+from probnb.metrics import bootstrap
+
 models = examples.example_models(seed=seed)
 predictions = models.drop(columns=["y", "p"])
 result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
@@ -142,6 +147,8 @@ result.point.round(4)
 examples.orderings(result.point).style.format({"pairs": "{:.0%}"})
 
 # %% tags=["hide-input"]
+from probnb.plots.reliability import reliability_grid
+
 axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 # %% [markdown]
 # ## The parts of the Brier score
@@ -171,6 +178,8 @@ axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 # Four rows by hand, in two bins:
 
 # %%
+from probnb.metrics import brier_decomposition
+
 brier_decomposition([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0], bins=2)
 
 # %% [markdown]
@@ -179,6 +188,8 @@ brier_decomposition([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0], bins=2)
 # which is the score.
 
 # %%
+from probnb.metrics import brier
+
 brier([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0])
 
 # %% [markdown]
@@ -223,7 +234,7 @@ axes = plots.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
 # %% tags=["hide-input"]
-axes = plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), seed=seed))
+axes = plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed))
 # %% [markdown]
 # What to compare a measured error with, then, is not 0 but what chance gives: draw new outcomes
 # from the predictions many times, as if they were the truth, and look at the errors
@@ -232,17 +243,19 @@ axes = plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), seed=seed
 
 # %% tags=["hide-input"]
 chosen = models[["y", "truth", "coarse", "overconfident"]]
-axes = plots.ece_and_bins(examples.ece_by_bins(chosen, seed=seed))
+axes = plots.ece_and_bins(examples.ece_by_bins(chosen, replicates=2 * draws, seed=seed))
 # %% [markdown]
 # The bootstrap does not help. It resamples rows around the *estimate*, whose noise it adds to, so that
 # intervals for errors near 0 lie above the truth. Here is how often 95 % percentile intervals hold
 # the true value for a perfect model with 500 rows:
 
 # %% tags=["hide-input"]
-held = examples.coverage(seed=seed)
+held = examples.coverage(trials=draws, seed=seed)
 held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 
 # %% tags=["hide-input"]
+from IPython.display import Markdown
+
 Markdown(
     f"For the Brier score, {held.loc['brier', 'cover']:.0%} of the intervals hold it; for the ECE "
     f"{held.loc['ece', 'cover']:.0%}, for KS {held.loc['ks', 'cover']:.0%}. Read an interval of ECE, MCE "
@@ -261,6 +274,9 @@ Markdown(
 # its own Tables 3 to 7.
 
 # %%
+from probnb.chapters.metrics import study
+from probnb.experiment.stored_runs import complete_runs
+
 runs = complete_runs(results, scenarios, seed)
 models = study.collect_models(runs.values())
 printed = study.paper_models().query("scenario in @scenarios")
@@ -311,7 +327,7 @@ axes = plots.correlation_summary(table)
 # %% tags=["hide-input"]
 axes = plots.correlation_summary(table, target="kl_p")
 # %% tags=["hide-input"]
-Markdown(study.conclusions(table) + "\n" + study.conclusions(table, "kl_p"))
+Markdown(study.say_correlations(table) + "\n" + study.say_correlations(table, "kl_p"))
 
 # %% [markdown]
 # Numbers behind the figures; `left_out` counts models with an infinite value.
@@ -350,4 +366,4 @@ resolution.style.format(
 # | outcomes of one class | torchmetrics, `binary_auroc`: 0, the value of a model that is always wrong | not a number, with a warning |
 # | a prediction of 1.5 | torchmetrics takes all predictions for logits | an error that names the value |
 #
-# Each line is a test in `tests/test_metrics.py`, where netcal's bins (1.4.0) are made by hand.
+# Each line is a test in `tests/metrics`, where netcal's bins (1.4.0) are made by hand.

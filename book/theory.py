@@ -37,14 +37,10 @@
 # starts on the sphere of radius $\gamma_0$. Two numbers matter: the **signal strength** $\gamma$,
 # which says how far probabilities stray from one half, and the **aspect ratio** $\kappa = p/n$.
 
-# %% tags=["parameters"]
-n = 250  # training examples
-kappa = 1.0  # p / n
-gamma = 1.0  # norm of the truth
-gamma_0 = 1.0  # norm of the starting point
+# %% tags=["hide-cell"]
+# Parameters that few change
 eta = 0.4  # step size
 iterations = 2000
-seed = 0
 replicates = 8  # data sets, trained side by side
 device = "cpu"  # or "cuda", for larger n and kappa
 threads = 1  # on the CPU: small tensors gain nothing from more, n in the thousands does
@@ -61,8 +57,16 @@ grid_kappas = [0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5]
 grid_gammas = [0.5, 1.0, 2.0, 3.0, 4.0]
 grid_replicates = 12
 
+# %% tags=["parameters"]
+n = 250  # training examples
+kappa = 1.0  # p / n
+gamma = 1.0  # norm of the truth
+gamma_0 = 1.0  # norm of the starting point
+seed = 0
+
 # %% tags=["hide-input"]
-from probnb.notebook import check_parameters
+from probnb.chapters.theory.parameters import SMOKE, check_settings
+from probnb.notebook import check_parameters, smoke
 
 check_parameters(
     globals(),
@@ -70,51 +74,14 @@ check_parameters(
     phase_replicates appendix_n appendix_iterations grid_n grid_kappas grid_gammas
     grid_replicates""",
 )
-from probnb.validation import check_choice, check_integer, check_number
-
-check_choice(device, ("cpu", "cuda"), "device")
-for name in ("n", "replicates", "phase_n", "appendix_n", "grid_n"):
-    check_integer(globals()[name], name)
-for name in ("threads", "iterations", "phase_replicates", "appendix_iterations"):
-    check_integer(globals()[name], name)
-check_integer(grid_replicates, "grid_replicates", minimum=2)
-check_integer(seed, "seed", minimum=0)
-for name in ("kappa", "eta"):
-    check_number(globals()[name], name, minimum=0, exclusive=True)
-for name in ("gamma", "gamma_0"):
-    check_number(globals()[name], name, minimum=0)
-for value in grid_kappas:
-    check_number(value, "grid_kappas", minimum=0, exclusive=True)
-for value in phase_gammas + grid_gammas:
-    check_number(value, "phase_gammas and grid_gammas", minimum=0)
+globals().update(SMOKE if smoke() else {})
+check_settings(globals())
 
 # %% tags=["hide-input"]
-from dataclasses import replace
-
 import torch
-from IPython.display import Markdown
 
-from probnb.chapters.theory import figures
-from probnb.chapters.theory import words as say
-from probnb.chapters.theory.study import (
-    appendix_b,
-    critical_ratios,
-    early_learning,
-    gap_table,
-    memorise,
-    slope_table,
-)
-from probnb.plots.style import grid, use_style
-from probnb.theory.compare import (
-    Protocol,
-    cape_curves,
-    cape_variants,
-    compare,
-    step_table,
-    sweep,
-)
-from probnb.theory.descent import gradient_descent, record_at
-from probnb.theory.model import Model, draw
+from probnb.plots.style import use_style
+from probnb.theory.model import Model
 
 use_style()
 torch.set_num_threads(threads)
@@ -148,9 +115,13 @@ model = Model(n, kappa, gamma, gamma_0, replicates, seed, device)
 # marks the best moment of each run, at several aspect ratios.
 
 # %%
+from probnb.chapters.theory.study import early_learning
+
 panels = early_learning(model, eta, horizon=20.0)
 
 # %% tags=["hide-input"]
+from probnb.chapters.theory import figures
+
 ax = figures.landscape(panels["aspect ratio"], gamma)
 
 # %% [markdown]
@@ -162,6 +133,10 @@ ax = figures.landscape(panels["aspect ratio"], gamma)
 # earlier and the shallower the best moment.
 
 # %% tags=["hide-input"]
+from IPython.display import Markdown
+
+from probnb.chapters.theory import words as say
+
 axes = figures.early_learning_figure(panels)
 Markdown(say.say_early(next(iter(panels["step size"].values())), eta))
 
@@ -182,6 +157,10 @@ Markdown(say.say_early(next(iter(panels["step size"].values())), eta))
 # On logarithmic axes that is a line of slope one.
 
 # %%
+from dataclasses import replace
+
+from probnb.chapters.theory.study import gap_table, slope_table
+
 slopes = slope_table(
     replace(model, replicates=max(40, replicates)),
     pairs=[(1.0, 0.5), (1.0, 2.0), (3.0, 1.0)],
@@ -190,6 +169,8 @@ slopes = slope_table(
 gaps = gap_table(model, etas=[eta, eta / 2, eta / 4, eta / 8], horizon=10 * eta)
 
 # %% tags=["hide-input"]
+from probnb.plots.style import grid
+
 _, axes = grid(2, columns=2, size=(4.5, 3.5))
 figures.slope_figure(slopes, axes[0])
 figures.gap_figure(gaps, axes[1])
@@ -210,6 +191,8 @@ Markdown(say.say_slopes(slopes) + " " + say.say_gap(gaps))
 # predictions is $2\Phi(-6.9/\|\hat\theta\|)$, as logits are Gaussian.
 
 # %%
+from probnb.chapters.theory.study import memorise
+
 run = memorise(model, eta / 4, iterations)
 
 # %% tags=["hide-input"]
@@ -231,6 +214,8 @@ Markdown(say.say_memorised(run, kappa, gamma))
 # data set separates, so each data set contributes a whole column of the picture.
 
 # %%
+from probnb.chapters.theory.study import critical_ratios
+
 critical = critical_ratios(phase_n, phase_gammas, phase_replicates, seed)
 
 # %% tags=["hide-input"]
@@ -251,6 +236,8 @@ Markdown(say.say_phase(critical, phase_gammas, phase_n))
 # binned.
 
 # %%
+from probnb.chapters.theory.study import appendix_b
+
 appendix = appendix_b(
     Model(appendix_n, 1.0, 1.0, gamma_0, replicates=3, seed=seed, device=device),
     iterations=appendix_iterations,
@@ -276,6 +263,9 @@ Markdown(say.say_appendix_b(appendix))
 # this model it depends on the angle between $\hat\theta$ and $\theta^*$ alone.
 
 # %%
+from probnb.theory.descent import gradient_descent, record_at
+from probnb.theory.model import draw
+
 path = gradient_descent(draw(model), eta, iterations, record_at(iterations))
 
 # %% tags=["hide-input"]
@@ -292,8 +282,9 @@ Markdown(say.say_parts(path))
 #
 # - *oracle*: gradient descent, stopped at the moment of least exact error, which nobody could know;
 # - *early stop*: gradient descent, stopped by validation;
-# - *CaPE (bin)* and *CaPE (kernel)*: 15 bins; 100 neighbours and $\sigma = 0.05$; alternating
-#   ($m = 2$); an epoch is one step of gradient descent;
+# - *CaPE (bin)* and *CaPE (kernel)*: 15 bins; 100 neighbours and $\sigma = 0.05$; alternating as
+#   Algorithm 1 prints it, the outcomes first ($m = 2$); an epoch is one step of gradient descent;
+#   like every method that goes on from an estimate, it may keep its start;
 # - *ridge*: the statistician's answer, $L_n(\theta) + \frac\lambda2\|\theta\|^2$, fitted to
 #   convergence;
 # - *early stop from 0*: as the second, but starting at $\theta = 0$, as ridge implicitly does.
@@ -301,13 +292,17 @@ Markdown(say.say_parts(path))
 # The table shows the model of this page's parameters; differences are paired over data sets.
 
 # %%
-table = compare(model)
+from probnb.theory.compare import compare_methods
+
+table = compare_methods(model)
 say.summary_table(table).style.format("{:.2f}")
 
 # %% [markdown]
 # When CaPE is not stopped by validation, this is where it goes:
 
 # %% tags=["hide-input"]
+from probnb.theory.compare import cape_curves
+
 time, curves = cape_curves(model)
 ax = figures.cape_figure(time, curves)
 
@@ -317,6 +312,8 @@ ax = figures.cape_figure(time, curves)
 # where the difference exceeds two standard errors; blue is better.
 
 # %%
+from probnb.theory.compare import sweep
+
 cells = sweep(replace(model, n=grid_n, replicates=grid_replicates), grid_kappas, grid_gammas)
 
 # %% tags=["hide-input"]
@@ -335,10 +332,13 @@ Markdown(
 # its own, with a look at the validation data every ten steps.
 
 # %%
+from probnb.theory.compare import cape_variants
+
 variants = cape_variants(
     replace(model, n=grid_n, kappa=min(grid_kappas), replicates=2 * grid_replicates),
     {
         "as above": {},
+        "calibration first, m = 3, sigma = 0.0707": {"every": 3, "phase": 2, "sigma": 0.0707},
         "m = 1": {"every": 1},
         "5 bins, sigma = 0.2": {"bins": 5, "sigma": 0.2},
         "m = 1, 5 bins, sigma = 0.2": {"every": 1, "bins": 5, "sigma": 0.2},
@@ -359,6 +359,8 @@ Markdown(say.say_variants(variants))
 # right angles to it, the component towards $\theta^*$ improves the *direction*; the rest is noise.
 
 # %%
+from probnb.theory.compare import step_table
+
 steps = step_table(replace(model, gamma=max(gamma, 0.1), replicates=max(16, replicates)))
 steps.style.format("{:.3f}")
 
@@ -377,6 +379,8 @@ Markdown(say.say_step(steps))
 # value, which shrinks the estimate, as a penalty would:
 
 # %%
+from probnb.theory.compare import Protocol
+
 coarse = step_table(
     replace(model, kappa=min(grid_kappas), gamma=max(gamma, 0.1), replicates=max(16, replicates)),
     Protocol(bins=2, sigma=1.0),

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from .validation import check_choice
 
-__all__ = ["check_parameters", "check_path", "default_profile", "find_path", "results_path"]
+__all__ = [
+    "check_parameters",
+    "check_path",
+    "default_profile",
+    "find_path",
+    "results_path",
+    "smoke",
+]
 
 _IPYTHON = re.compile(
     r"In|Out|exit|quit|get_ipython|open|_{1,3}|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
@@ -86,8 +93,7 @@ def default_profile(profile, usual="quick"):
     """
     if profile is not None:
         return profile
-    smoke = os.environ.get("PROBNB_SMOKE", "")
-    return "smoke" if check_choice(smoke, ("", "0", "1"), "PROBNB_SMOKE") == "1" else usual
+    return "smoke" if smoke() else usual
 
 
 def find_path(path, name):
@@ -180,3 +186,9 @@ def _places(path, name):
     if path.is_absolute() or Path.cwd().name != "book":
         return [path]
     return [path, ".." / path]
+
+
+def smoke():
+    """Whether the environment variable PROBNB_SMOKE is 1: notebooks run at the size of a test."""
+    value = os.environ.get("PROBNB_SMOKE", "")
+    return check_choice(value, ("", "0", "1"), "PROBNB_SMOKE") == "1"

@@ -1,4 +1,4 @@
-"""Figures of the faces: a contact sheet, and how ages and outcomes are distributed."""
+"""A contact sheet of faces."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from .style import COLOURS
-
-__all__ = ["age_histogram", "face_grid"]
+__all__ = ["face_grid"]
 
 
 def face_grid(images, ages=None, columns=8, ax=None):
@@ -53,44 +51,4 @@ def face_grid(images, ages=None, columns=8, ax=None):
             )
     ax.imshow(sheet, interpolation="nearest")
     ax.set_axis_off()
-    return ax
-
-
-def age_histogram(ages, outcomes=None, ax=None, width=5):
-    """Draw how many faces there are of each age, and of which outcome.
-
-    Parameters
-    ----------
-    ages : array-like of shape (n,)
-        Ages in years.
-    outcomes : array-like of shape (n,), optional
-        Zeros and ones: the bars are split into the two outcomes.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-    width : int, default=5
-        Width of the bars in years.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The panel.
-    """
-    if ax is None:
-        _, ax = plt.subplots(figsize=(4.5, 3))
-    ages = np.asarray(ages)
-    edges = np.arange(0, ages.max() + width + 1, width)
-    if outcomes is None:
-        ax.hist(ages, edges, color=COLOURS["blue"])
-    else:
-        y = np.asarray(outcomes) == 1
-        ax.hist(
-            [ages[y], ages[~y]],
-            edges,
-            stacked=True,
-            label=["outcome 1", "outcome 0"],
-            color=[COLOURS["vermilion"], COLOURS["sky"]],
-        )
-        ax.legend()
-    ax.set_xlabel("age (years)")
-    ax.set_ylabel(f"faces per {width} years")
     return ax

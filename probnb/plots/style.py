@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 
-__all__ = ["COLOURS", "grid", "use_style"]
+__all__ = ["COLOURS", "CYCLE", "grid", "use_style"]
 
 COLOURS = {
     "blue": "#0072B2",
@@ -23,8 +23,8 @@ COLOURS = {
 }
 """Okabe-Ito palette by name, with a grey for diagonals and references."""
 
-
-_CYCLE = ("blue", "vermilion", "green", "orange", "purple", "sky")
+CYCLE = ("blue", "vermilion", "green", "orange", "purple", "sky")
+"""Order in which lines take their colours."""
 
 
 def use_style():
@@ -45,11 +45,7 @@ def use_style():
             "legend.fontsize": 9,
             "legend.frameon": False,
             "font.size": 10,
-            "axes.prop_cycle": plt.cycler(
-                color=[
-                    COLOURS[c] for c in ("blue", "vermilion", "green", "orange", "purple", "sky")
-                ]
-            ),
+            "axes.prop_cycle": plt.cycler(color=[COLOURS[c] for c in CYCLE]),
         }
     )
 

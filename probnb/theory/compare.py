@@ -12,18 +12,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.linear_model import LogisticRegression
+from torch.nn.functional import softplus
 
-from . import mse, mse_parts
-from .methods import calibrated_targets, mean_cross_entropy, ridge, train
+from ..empirical import p_emp_bin, p_emp_kernel
+from ..validation import check_choice
+from .errors import mse, mse_parts
 from .model import draw, stable_step
 
 __all__ = [
     "Protocol",
+    "against_baseline",
+    "calibrated_targets",
     "cape_curves",
     "cape_variants",
-    "compare",
+    "compare_methods",
+    "ridge",
     "step_table",
     "sweep",
+    "train",
 ]
 
 
@@ -42,7 +49,9 @@ class Protocol:
     epoch : int, default=1
         Iterations between two looks at the validation data, and in one CaPE epoch.
     every : int, default=2
-        CaPE's m: epoch t is a calibration epoch where t mod m = 0.
+        CaPE's m: epoch t = 1, 2, ... is a calibration epoch where (t + phase) mod m = 0.
+    phase : int, default=0
+        0 as Algorithm 1 prints it; m - 1 to begin with a calibration epoch, as the released code.
     bins : int, default=15
         Quantile bins of CaPE (bin).
     neighbours : int, default=100
@@ -60,6 +69,7 @@ class Protocol:
     step: float = 0.9
     epoch: int = 1
     every: int = 2
+    phase: int = 0
     bins: int = 15
     neighbours: int = 100
     sigma: float = 0.05
@@ -67,7 +77,106 @@ class Protocol:
     penalties: tuple = tuple(np.geomspace(3.0, 3e-3, 9).tolist())
 
 
-def compare(model, protocol=None):
+def train(sample, validation, start, eta, epochs, epoch=1, targets=None):
+    """Gradient descent on soft targets; keeps the estimate of lowest validation cross entropy.
+
+    Parameters
+    ----------
+    sample, validation : Sample
+        Training and validation data.
+    start : Tensor of shape (r, p)
+        Starting estimates; they are candidates themselves.
+    eta : float
+        Step size.
+    epochs : int
+        Epochs.
+    epoch : int, default=1
+        Iterations per epoch.
+    targets : callable, optional
+        ``targets(t, theta)`` gives the soft targets (r, n) of epoch t = 1, 2, ...; the observed
+        outcomes by default.
+
+    Returns
+    -------
+    kept : Tensor of shape (r, p)
+        Estimates of lowest validation cross entropy, one per replicate.
+    when : ndarray of shape (r,)
+        Epochs at which they were reached.
+    norm, along : ndarray of shape (r, epochs + 1)
+        Geometry of all estimates on the way.
+    """
+    theta, kept, seen = start.clone(), start.clone(), []
+    lowest = torch.full_like(start[:, 0], torch.inf)
+    when = torch.zeros_like(lowest)
+    for t in range(epochs + 1):
+        if t > 0:
+            goal = sample.outcomes if targets is None else targets(t, theta)
+            for _ in range(epoch):
+                theta = theta - eta * sample.gradient(theta, goal)
+        loss = _cross_entropy(validation, theta)
+        better = loss < lowest
+        lowest, when = torch.where(better, loss, lowest), torch.where(better, t, when)
+        kept = torch.where(better[:, None], theta, kept)
+        seen.append(torch.stack([theta.norm(dim=1), theta[:, 0]]))  # the truth is along axis 0
+    norm, along = torch.stack(seen, dim=-1).cpu().numpy()
+    return kept, when.cpu().numpy(), norm, along
+
+
+def _cross_entropy(sample, theta):
+    """Mean cross entropy of estimates (r, p) on a sample, in nats, of shape (r,)."""
+    logits = sample.logits(theta)
+    return (softplus(logits) - sample.outcomes * logits).mean(dim=1)
+
+
+def calibrated_targets(sample, protocol, estimator):
+    """Return CaPE's schedule: empirical probabilities in every m-th epoch, else the outcomes."""
+    check_choice(estimator, ("bin", "kernel"), "estimator")
+    outcomes = sample.outcomes.cpu().numpy()
+
+    def targets(t, theta):
+        if (t + protocol.phase) % protocol.every:
+            return sample.outcomes
+        predictions = torch.sigmoid(sample.logits(theta)).cpu().numpy()
+        if estimator == "bin":
+            rows = [p_emp_bin(p, y, protocol.bins) for p, y in zip(predictions, outcomes)]
+        else:
+            settings = protocol.neighbours, protocol.sigma
+            rows = [p_emp_kernel(p, y, *settings) for p, y in zip(predictions, outcomes)]
+        return torch.from_numpy(np.stack(rows)).to(theta.device)
+
+    return targets
+
+
+def ridge(sample, penalties):
+    r"""Ridge logistic regression at several strengths, by scikit-learn's Newton method.
+
+    Parameters
+    ----------
+    sample : Sample
+        Training data.
+    penalties : sequence of float
+        Strengths :math:`\lambda > 0` of :math:`L_n(\theta) + \frac\lambda2\|\theta\|^2`; fastest
+        from strong to weak, as each solution starts the next.
+
+    Returns
+    -------
+    Tensor of shape (len(penalties), r, p)
+        The minimisers, on the sample's device.
+    """
+    inputs, outcomes = sample.inputs.cpu().numpy(), sample.outcomes.cpu().numpy()
+    replicates, n, p = inputs.shape
+    found = np.empty((len(penalties), replicates, p))
+    for r in range(replicates):
+        model = LogisticRegression(
+            fit_intercept=False, solver="newton-cholesky", tol=1e-6, warm_start=True
+        )
+        for k, penalty in enumerate(penalties):
+            model.set_params(C=1 / (penalty * n)).fit(inputs[r], outcomes[r])
+            found[k, r] = model.coef_[0]
+    return torch.from_numpy(found).to(sample.inputs.device)
+
+
+def compare_methods(model, protocol=None):
     """Run every method on the data sets of one model.
 
     Parameters
@@ -105,7 +214,7 @@ def compare(model, protocol=None):
     kept, when, *_ = fit(torch.zeros_like(sample.start), protocol.horizon)
     rows["early stop from 0"] = (*_lengths(kept), unit * when)
     found = ridge(sample, protocol.penalties)
-    chosen = torch.stack([mean_cross_entropy(validation, theta) for theta in found]).argmin(dim=0)
+    chosen = torch.stack([_cross_entropy(validation, theta) for theta in found]).argmin(dim=0)
     theta = found[chosen, torch.arange(len(chosen))]
     strength = np.asarray(protocol.penalties)[chosen.cpu().numpy()]
     rows["ridge"] = (*_lengths(theta), strength)
@@ -172,11 +281,11 @@ def cape_variants(model, changes, protocol=None):
     Returns
     -------
     DataFrame
-        The table of `compare` with a column `variant`.
+        The table of `compare_methods` with a column `variant`.
     """
     protocol = Protocol() if protocol is None else protocol
     tables = [
-        compare(model, replace(protocol, **change)).assign(variant=label)
+        compare_methods(model, replace(protocol, **change)).assign(variant=label)
         for label, change in changes.items()
     ]
     return pd.concat(tables, ignore_index=True)
@@ -240,7 +349,7 @@ def _table(method, norm, along, chosen, gamma):
 
 
 def sweep(model, kappas, gammas, protocol=None):
-    """Run `compare` on a grid of aspect ratios and signal strengths.
+    """Run `compare_methods` on a grid of aspect ratios and signal strengths.
 
     Parameters
     ----------
@@ -254,13 +363,36 @@ def sweep(model, kappas, gammas, protocol=None):
     Returns
     -------
     DataFrame
-        The tables of `compare` one after the other, with columns `kappa` and `gamma`.
+        The tables of `compare_methods` one after the other, with columns `kappa` and `gamma`.
     """
     cells = [(kappa, gamma) for kappa in kappas for gamma in gammas]
     return pd.concat(
         [
-            compare(replace(model, kappa=k, gamma=g), protocol).assign(kappa=k, gamma=g)
+            compare_methods(replace(model, kappa=k, gamma=g), protocol).assign(kappa=k, gamma=g)
             for k, g in cells
         ],
         ignore_index=True,
     )
+
+
+def against_baseline(table, method, baseline="early stop"):
+    """Paired differences in error between a method and a baseline, for each cell of a grid.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `probnb.theory.compare.sweep` returns it.
+    method, baseline : str
+        Names in its column `method`.
+
+    Returns
+    -------
+    DataFrame
+        Index (kappa, gamma); columns `change` (mean difference as a percentage of the baseline's
+        mean error) and `z` (mean difference in standard errors; 0 where nothing differs).
+    """
+    wide = table.pivot(index=["kappa", "gamma", "replicate"], columns="method", values="mse")
+    difference = (wide[method] - wide[baseline]).groupby(level=[0, 1])
+    base = wide[baseline].groupby(level=[0, 1]).mean()
+    mean, error = difference.mean(), difference.sem()
+    return pd.DataFrame({"change": 100 * mean / base, "z": (mean / error).fillna(0.0)})

@@ -1,7 +1,10 @@
-"""Training runs in the logistic model of Appendices A and B, many data sets in one tensor.
+"""Training in the logistic model of Appendices A and B, many data sets in one tensor.
 
-A run keeps two numbers per replicate and recorded iteration, the norm of the estimate and its
-component along the truth, from which `probnb.theory` computes every error exactly.
+A trajectory keeps two numbers per replicate and recorded iteration, the norm of the estimate and
+its component along the truth, from which `probnb.theory` computes every error exactly. Beside
+gradient descent there are the two lemmas behind Theorem A.1, to hold against it: how fast the
+error falls at the start of gradient flow (`initial_slope`, Lemma A.3), and how far gradient
+descent strays from gradient flow (`flow_gap`, Lemma A.4).
 """
 
 from __future__ import annotations
@@ -10,24 +13,29 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.integrate import solve_ivp
 from scipy.special import ndtr
 
 from ..validation import check_choice, check_integer, check_number
-from . import mse
+from .errors import exact_mse, mse
+from .logistic_normal import mean_slope, slope_bend
 from .model import check_step
 
 __all__ = [
-    "Path",
+    "Trajectory",
     "collapsed",
+    "flow_gap",
     "gradient_descent",
+    "initial_slope",
     "late_training",
+    "measured_slope",
     "record_at",
     "sgd",
 ]
 
 
 @dataclass(frozen=True)
-class Path:
+class Trajectory:
     """A training run: arrays over its k records, for each of r replicates.
 
     Attributes
@@ -95,7 +103,7 @@ def gradient_descent(sample, eta, steps, record=None):
 
     Returns
     -------
-    Path
+    Trajectory
         The run.
 
     Raises
@@ -114,7 +122,7 @@ def gradient_descent(sample, eta, steps, record=None):
     record = np.arange(steps + 1) if record is None else np.asarray(record)
     y = sample.outcomes
     run = _run(sample, steps, lambda k, theta: theta - eta * sample.gradient(theta, y), record)
-    return Path(eta * record, *run)
+    return Trajectory(eta * record, *run)
 
 
 def late_training(sample, eta, steps, record=None, onto=None):
@@ -140,7 +148,7 @@ def late_training(sample, eta, steps, record=None, onto=None):
 
     Returns
     -------
-    Path
+    Trajectory
         The run; its `time` is log t, of shape (r, k), which soon leaves the range of t itself.
 
     References
@@ -170,7 +178,7 @@ def late_training(sample, eta, steps, record=None, onto=None):
     run = _run(sample, steps, update, record, onto)
     if steps in wanted:
         clock.append(log_time)
-    return Path(torch.stack(clock, dim=-1).cpu().numpy(), *run)
+    return Trajectory(torch.stack(clock, dim=-1).cpu().numpy(), *run)
 
 
 def collapsed(norm, within=1e-3):
@@ -223,7 +231,7 @@ def sgd(sample, eta, steps, labels="observed", batch=50, half_life=None, record=
 
     Returns
     -------
-    Path
+    Trajectory
         The run; its `time` counts iterations times `eta`.
 
     Notes
@@ -252,4 +260,109 @@ def sgd(sample, eta, steps, labels="observed", batch=50, half_life=None, record=
         residual = torch.sigmoid(torch.linalg.vecdot(inputs, theta[:, None])) - targets
         return theta - rate / batch * (residual[:, None] @ inputs)[:, 0]
 
-    return Path(eta * record, *_run(sample, steps, update, record))
+    return Trajectory(eta * record, *_run(sample, steps, update, record))
+
+
+def initial_slope(gamma, gamma_0):
+    r"""Slope of the error at the start of gradient flow in the limit of many samples: Lemma A.3.
+
+    Parameters
+    ----------
+    gamma, gamma_0 : array-like
+        Norms of the truth and of the starting point, at least 0.
+
+    Returns
+    -------
+    ndarray
+        :math:`\lim \mathrm{MSE}'_n(0) = -2\mu(\gamma_0)\{\gamma^2\mu(\gamma)^2 +
+        E[(\sigma(Z_0) - \frac12)\sigma'(Z_0)Z_0]\}` with :math:`Z_0 \sim N(0, \gamma_0^2)` and
+        :math:`\mu(s) = E\,\sigma'(N(0, s^2))`; per unit of training time.
+
+    Notes
+    -----
+    The paper prints the formula without the factor 2, the derivative of a square, and writes
+    gamma and gamma_0 for the variances where its norms call for their squares. Both are put right
+    here; the sign, all that Theorem A.1 needs, is the same.
+
+    Examples
+    --------
+    >>> round(float(initial_slope(1.0, 0.0)), 6)
+    -0.021346
+    """
+    gamma, gamma_0 = np.asarray(gamma, float), np.asarray(gamma_0, float)
+    signal = (gamma * mean_slope(gamma)) ** 2
+    return -2 * mean_slope(gamma_0) * (signal + slope_bend(gamma_0))
+
+
+def measured_slope(sample, width=1e-3):
+    r"""Measure the slope of the exact error at the start of gradient flow, on given data.
+
+    Parameters
+    ----------
+    sample : Sample
+        Data sets and starting points.
+    width : float, default=1e-3
+        Training time of the central difference, whose error is of the order of its square.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        d/dt of the mean squared error at t = 0. Its mean over data sets and starting points tends
+        to `initial_slope`.
+
+    Examples
+    --------
+    >>> from probnb.theory.model import Model, draw
+    >>> bool(measured_slope(draw(Model(n=200))).mean() < 0)
+    True
+    """
+    step = check_number(width, "width", 0, exclusive=True) * sample.gradient(
+        sample.start, sample.outcomes
+    )
+    ahead, behind = (exact_mse(sample.start + s * step, sample.truth) for s in (-1, 1))
+    return (ahead - behind) / (2 * width)
+
+
+def flow_gap(sample, eta, horizon):
+    r"""Farthest that gradient descent strays from gradient flow: Lemma A.4.
+
+    Parameters
+    ----------
+    sample : Sample
+        Data sets and starting points.
+    eta : float
+        Step size.
+    horizon : float
+        Training time t up to which to compare.
+
+    Returns
+    -------
+    parameters : ndarray of shape (r,)
+        :math:`\sup_{k \le t/\eta}\|\hat\theta^k_\eta - \hat\theta^{k\eta}\|`.
+    errors : ndarray of shape (r,)
+        The same for the exact mean squared error.
+
+    Notes
+    -----
+    The flow is solved by scipy's DOP853 to a relative tolerance of 1e-10.
+    """
+    eta, horizon = check_step(sample, eta), check_number(horizon, "horizon", eta)
+    y, shape = sample.outcomes, sample.start.shape
+    steps = int(np.floor(horizon / eta + 1e-9))
+
+    def slope(_, flat):
+        theta = torch.from_numpy(flat).to(y.device).reshape(shape)
+        return -sample.gradient(theta, y).reshape(-1).cpu().numpy()
+
+    time = eta * np.arange(steps + 1)
+    start = sample.start.reshape(-1).cpu().numpy()
+    flow = solve_ivp(
+        slope, (0, time[-1]), start, "DOP853", time, rtol=1e-10, atol=1e-12
+    ).y.T.reshape(steps + 1, *shape)
+    theta, descent = sample.start, []
+    for _ in range(steps + 1):
+        descent.append(theta.cpu().numpy())
+        theta = theta - eta * sample.gradient(theta, y)
+    descent, truth = np.stack(descent), sample.truth.cpu().numpy()
+    gap = np.linalg.norm(descent - flow, axis=-1).max(axis=0)
+    return gap, np.abs(exact_mse(descent, truth) - exact_mse(flow, truth)).max(axis=0)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-__all__ = ["mean_sigmoid", "mean_slope", "mean_softplus", "product_moment", "slope_bend"]
+__all__ = ["mean_sigmoid", "mean_slope", "product_moment", "slope_bend"]
 
 
 def _kolmogorov_rule(points=34, low=-1.75, high=1.55):
@@ -80,24 +80,6 @@ def slope_bend(scale):
     """
     square = np.asarray(scale, float) ** 2
     return 0.5 * square * ((square[..., None] + _S) ** -1.5 @ _W) / np.sqrt(2 * np.pi)
-
-
-def mean_softplus(scale):
-    r"""Return :math:`E\log(1 + e^Z) = \log 2 + E_K(\sqrt{s^2 + 4K^2} - 2K)/\sqrt{2\pi}`.
-
-    Parameters
-    ----------
-    scale : array-like
-        Standard deviations s of the centred Gaussian Z, at least 0.
-
-    Returns
-    -------
-    ndarray
-        The expectation, at least log 2.
-    """
-    square = np.asarray(scale, float)[..., None] ** 2
-    growth = square / (np.sqrt(square + _S) + np.sqrt(_S))  # so that small scales do not cancel
-    return np.log(2) + growth @ _W / np.sqrt(2 * np.pi)
 
 
 def mean_sigmoid(mean, variance):

@@ -15,8 +15,9 @@ from probnb.chapters.theory.study import (
     memorise,
     slope_table,
 )
-from probnb.theory.compare import Protocol, cape_variants, step_table, sweep
-from probnb.theory.descent import Path
+from probnb.theory import mse
+from probnb.theory.compare import Protocol, against_baseline, cape_variants, step_table, sweep
+from probnb.theory.descent import Trajectory
 from probnb.theory.model import Model
 from probnb.theory.separability import separability_threshold
 
@@ -33,7 +34,7 @@ def cells():
 def path(mse_like, time):
     """A run whose errors rise and fall as asked: the estimate is a scaled truth of length 1."""
     norm = np.asarray(mse_like, float)[None]
-    return Path(np.asarray(time, float), norm, norm.copy(), 1.0, None)
+    return Trajectory(np.asarray(time, float), norm, norm.copy(), 1.0, None)
 
 
 def test_early_learning_varies_one_thing_at_a_time():
@@ -46,9 +47,16 @@ def test_early_learning_varies_one_thing_at_a_time():
     for runs in panels.values():
         for run in runs.values():
             assert run.time[-1] == pytest.approx(3.0, abs=run.time[1])
-    assert len(figures.early_learning_figure(panels)) == 3
+    axes = figures.early_learning_figure(panels)
+    for ax, runs in zip(axes, panels.values()):
+        assert [line.get_label() for line in ax.lines] == list(runs)
+        for line, run in zip(ax.lines, runs.values()):
+            np.testing.assert_allclose(line.get_ydata(), 100 * run.mse.mean(0))
     ax = figures.landscape(panels["aspect ratio"], 1.0)
-    assert ax.get_xlabel() and ax.get_ylabel()
+    lines = {line.get_label(): line for line in ax.lines}
+    for label, run in panels["aspect ratio"].items():
+        np.testing.assert_allclose(lines[label].get_xdata(), run.along.mean(0))
+    assert lines["truth"].get_xdata()[0] == 1.0
     text = say.say_early(panels["step size"][r"$\eta$ = 0.3"], 0.3)
     assert "falls at every recorded step" in text
 
@@ -59,23 +67,36 @@ def test_sentences_follow_the_numbers():
     falls = say.say_early(path([0.0, 0.5, 1.0], [0, 1, 2]), 1.0)
     assert "the end of the run" in falls
     assert "does not rise again" in say.say_parts(path([0.0, 0.5, 1.0], [0, 1, 2]))
-    turns = say.say_parts(path([0.0, 1.0, 5.0], [0, 1, 2]))
-    assert "grouping +0.00" in turns or "grouping -0.00" in turns  # the direction is the truth's
+    turns = say.say_parts(path([0.0, 1.0, 5.0], [0, 1, 2]))  # in the direction of the truth
+    rise = f"{100 * mse(5.0, 5.0, 1.0):.2f}"
+    assert f"rises by {rise}: calibration adds +{rise} and grouping +0.00" in turns
 
 
 def test_slope_table_holds_mean_and_limit():
     table = slope_table(SMALL, [(1.0, 0.5), (2.0, 1.0)], [40, 80])
     assert len(table) == 4 and (table.limit < 0).all()
     assert table.limit.nunique() == 2
-    assert "measured slopes are negative" in say.say_slopes(table)
-    assert figures.slope_figure(table).get_ylabel()
+    assert "All 4 measured slopes are negative" in say.say_slopes(table)
+    mixed = say.say_slopes(table.assign(slope=[-1.0, 1.0, -1.0, -1.0]))
+    assert "3 of 4 measured slopes are negative" in mixed
+    ax = figures.slope_figure(table)
+    drawn = [y for bars in ax.containers for y in bars.lines[0].get_ydata()]
+    assert drawn == table.slope.tolist()
+    limits = {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "--"}
+    assert limits == set(table.limit)
 
 
 def test_gap_table_and_its_factor():
     table = gap_table(SMALL, [0.2, 0.1], 1.0)
     assert len(table) == 6
-    assert "divides the gap by 2.0" in say.say_gap(table) or "by 1.9" in say.say_gap(table)
-    assert figures.gap_figure(table).get_xlabel()
+    known = pd.DataFrame({"eta": [0.4, 0.2, 0.1], "parameters": [9, 3, 1], "errors": [4, 2, 1]})
+    assert "by 3.00 for the estimates and by 2.00 for the errors" in say.say_gap(known)
+    ax = figures.gap_figure(table)
+    mean = table.groupby("eta")[["parameters", "errors"]].mean()
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), mean.parameters)
+    np.testing.assert_allclose(ax.lines[2].get_ydata(), mean.errors)
+    halved = mean.loc[0.2] / mean.loc[0.1]
+    np.testing.assert_allclose(halved, 2, atol=0.2)  # Lemma A.4
 
 
 def test_memorisation_tells_what_is_separable():
@@ -83,7 +104,11 @@ def test_memorisation_tells_what_is_separable():
     assert run.separable.all()
     assert (run.angle[:, -1] < run.angle[:, 1]).all()
     assert "3 of 3 data sets are separable" in say.say_memorised(run, 1.0, 1.0)
-    assert len(figures.memorisation_figure(run)) == 3
+    norm, angle, share = figures.memorisation_figure(run)
+    np.testing.assert_allclose(norm.lines[0].get_ydata(), run.path.norm[0, 1:])
+    np.testing.assert_allclose(angle.lines[2].get_ydata(), run.angle[2])
+    assert share.get_ylabel() == "share of predictions (%)"
+    assert (np.diff(share.lines[0].get_ydata()) > 0).all()
     never = memorise(Model(n=80, kappa=0.05, replicates=2), 0.1, 50)
     assert not never.separable.any() and np.isnan(never.angle).all()
     assert "Nothing is memorised" in say.say_memorised(never, 0.05, 1.0)
@@ -95,7 +120,13 @@ def test_critical_ratios_are_sorted_and_near_the_formula():
     assert critical.shape == (2, 8) and (np.diff(critical, axis=1) >= 0).all()
     assert np.abs(np.median(critical, 1) - separability_threshold(gammas)).max() < 0.08
     assert "50 %" in say.say_phase(critical, gammas, 100)
-    assert figures.phase_figure(critical, gammas, 100).get_ylabel()
+    ax = figures.phase_figure(critical, gammas, 100)
+    shown = ax.collections[0].get_array().reshape(-1, 2)  # kappa upwards, gamma across
+    assert (shown[0] == 0).all() and (shown[-1] == 100).all()  # of the data sets in per cent
+    at = np.searchsorted(np.linspace(0, 0.7, 141), np.median(critical, 1) + 1e-9)
+    assert [50 <= shown[row, g] < 80 for g, row in enumerate(at)] == [True, True]
+    theory = next(line for line in ax.lines if "theory" in line.get_label())
+    np.testing.assert_allclose(theory.get_ydata()[[0, -1]], separability_threshold(gammas))
 
 
 @pytest.mark.parametrize("gamma_0", [0.0, 1.0])
@@ -104,9 +135,13 @@ def test_appendix_b_figures(gamma_0):
     run = appendix_b(model, iterations=300, batch=20)
     assert run.observed.norm.shape == run.resampled.norm.shape == (2, len(run.iterations))
     assert np.array_equal(run.observed.norm[:, 0], run.resampled.norm[:, 0])
-    assert len(figures.appendix_b_panels(run, points=50)) == 4
-    assert figures.appendix_b_curves(run).get_xscale() == "log"
-    assert say.say_appendix_b(run).count("iteration") == 1
+    panels = figures.appendix_b_panels(run, points=50)
+    errors = [100 * run.observed.mse[0, k] for k in (0, run.best, -1)]
+    errors.append(100 * run.resampled.mse[0, -1])
+    assert [ax.texts[0].get_text() for ax in panels] == [f"MSE {e:.2f}" for e in errors]
+    curve = figures.appendix_b_curves(run).lines[1]
+    np.testing.assert_allclose(curve.get_ydata(), 100 * run.resampled.mse.mean(0))
+    assert f"it ends at {100 * run.resampled.mse[:, -1].mean():.2f}" in say.say_appendix_b(run)
 
 
 def test_against_baseline_by_hand():
@@ -119,11 +154,11 @@ def test_against_baseline_by_hand():
             "mse": [0.10, 0.12, 0.14, 0.09, 0.11, 0.10],
         }
     )
-    cell = say.against_baseline(frame, "ridge").iloc[0]
+    cell = against_baseline(frame, "ridge").iloc[0]
     difference = np.array([-0.01, -0.01, -0.04])
     assert cell.change == pytest.approx(100 * difference.mean() / 0.12)
     assert cell.z == pytest.approx(difference.mean() / (difference.std(ddof=1) / 3**0.5))
-    assert say.against_baseline(frame, "early stop").iloc[0].z == 0
+    assert against_baseline(frame, "early stop").iloc[0].z == 0
 
 
 def test_grid_sentences_and_maps(cells):
@@ -131,7 +166,11 @@ def test_grid_sentences_and_maps(cells):
     assert "of 4 cells" in ridge
     assert "of 8 comparisons" in say.say_verdict(cells)
     axes = figures.grid_maps(cells, ["ridge", "CaPE (bin)"])
-    assert len(axes) == 4
+    assert [ax.get_title() for ax in axes[2:]] == ["ridge, change (%)", "CaPE (bin), change (%)"]
+    change = against_baseline(cells, "ridge").change.unstack("gamma")
+    np.testing.assert_allclose(axes[2].images[0].get_array(), change)
+    best = cells[cells.method == "oracle"].groupby(["kappa", "gamma"]).mse.mean().unstack("gamma")
+    np.testing.assert_allclose(axes[1].images[0].get_array(), 100 * best)
     table = say.summary_table(cells[(cells.kappa == 1.0) & (cells.gamma == 1.0)])
     assert table.loc["early stop", "difference"] == 0
     np.testing.assert_allclose(table["MSE x 100"], table.calibration + table.grouping, atol=1e-10)

@@ -2,7 +2,6 @@ import io
 import logging
 import tarfile
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -14,7 +13,6 @@ from probnb.data import faces, utkface
 from probnb.data.drawn import drawn_faces
 from probnb.data.faces import load_faces
 from probnb.data.utkface import age_from_name, read_utkface
-from probnb.plots.faces import age_histogram, face_grid
 
 
 def jpeg(colour, side=40):
@@ -310,15 +308,3 @@ def test_utkface_as_distributed(data_dir):
 
 
 # Figures
-
-
-def test_contact_sheet_and_age_histogram():
-    images, ages = drawn_faces(10, size=16)
-    ax = face_grid(images, ages, columns=4)
-    sheet = ax.images[0].get_array()
-    np.testing.assert_array_equal(sheet[:16, :16], images[0].permute(1, 2, 0))
-    np.testing.assert_array_equal(sheet[17:33, 17:33], images[5].permute(1, 2, 0))
-    assert [text.get_text() for text in ax.texts] == [str(age) for age in ages]
-    bars = age_histogram(ages, outcomes=ages > 26)
-    assert sum(bar.get_height() for bar in bars.patches) >= 10
-    plt.close("all")

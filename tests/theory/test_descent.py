@@ -1,17 +1,23 @@
-"""Training in the logistic model against plain loops, its theorems and scikit-learn."""
-
-import warnings
+"""Training in the logistic model against plain loops, and its theorems and lemmas."""
 
 import numpy as np
 import pytest
 import torch
+from scipy.integrate import dblquad
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
-from probnb.theory import exact_cross_entropy, exact_mse
-from probnb.theory.compare import Protocol, cape_curves, compare, sweep
-from probnb.theory.descent import collapsed, gradient_descent, late_training, record_at, sgd
-from probnb.theory.methods import calibrated_targets, ridge, train
+from probnb.theory import exact_mse
+from probnb.theory.descent import (
+    collapsed,
+    flow_gap,
+    gradient_descent,
+    initial_slope,
+    late_training,
+    measured_slope,
+    record_at,
+    sgd,
+)
+from probnb.theory.logistic_normal import mean_slope
 from probnb.theory.model import Model, draw, stable_step
 from probnb.theory.separability import max_margin
 
@@ -34,67 +40,11 @@ def test_gradient_descent_equals_a_plain_loop():
     np.testing.assert_allclose(path.time, [0, 3, 7.5])
 
 
-def test_data_follow_the_model():
-    model = Model(n=4000, kappa=0.005, gamma=2.0, gamma_0=0.7, replicates=5)
-    sample = draw(model)
-    assert sample.inputs.shape == (5, 4000, 20) and sample.inputs.dtype == torch.float64
-    np.testing.assert_allclose(sample.start.norm(dim=1), 0.7)
-    p = torch.sigmoid(sample.inputs @ sample.truth)
-    surplus = (sample.outcomes - p).sum() / (p * (1 - p)).sum().sqrt()
-    assert abs(surplus) < 3
-    np.testing.assert_allclose(sample.inputs.var(), 1, atol=0.02)
-
-
-def test_replicates_do_not_depend_on_each_other_or_on_repetition():
-    few, many = draw(SMALL), draw(Model(**{**vars(SMALL), "replicates": 5}))
-    assert torch.equal(few.inputs, many.inputs[:3])
-    assert torch.equal(few.outcomes, draw(SMALL).outcomes)
-    assert not torch.equal(few.inputs, draw(SMALL, stream=1).inputs)
-    assert not torch.equal(few.inputs[0], few.inputs[1])
-    assert np.array_equal(sgd(few, 0.3, 20).norm, sgd(draw(SMALL), 0.3, 20).norm)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_the_gpu_gives_the_same_path():
     sample = draw(Model(**{**vars(SMALL), "device": "cuda"}))
     on_gpu = gradient_descent(sample, 0.3, 25).mse
     np.testing.assert_allclose(on_gpu, gradient_descent(draw(SMALL), 0.3, 25).mse, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n": 0}, "n must be an integer of at least 1; got 0"),
-        ({"kappa": 0}, r"kappa must be a finite number in \(0, inf\); got 0"),
-        ({"kappa": -0.5}, r"kappa must be a finite number in \(0, inf\); got -0.5"),
-        ({"kappa": 0.001}, "kappa must give at least one dimension"),
-        ({"gamma": -1.0}, "gamma must be"),
-        ({"gamma_0": float("nan")}, "gamma_0 must be"),
-        ({"replicates": 0}, "replicates must be"),
-    ],
-)
-def test_impossible_models_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        Model(**change)
-
-
-def test_long_steps_are_warned_of():
-    sample = draw(SMALL)
-    bound = stable_step(sample)
-    largest = [torch.linalg.matrix_norm(X, 2) for X in sample.inputs]
-    np.testing.assert_allclose(bound, [2 * 60 / s**2 for s in largest], rtol=1e-10)
-    least = bound.min()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        gradient_descent(sample, 0.99 * least, 1)
-    with pytest.warns(UserWarning, match=r"exceeds 2n/\|\|X\|\|\^2 = .* still sure up to"):
-        gradient_descent(sample, 1.01 * least, 1)
-    with pytest.warns(UserWarning, match=r"exceeds 8n/\|\|X\|\|\^2 = .* oscillate or diverge"):
-        gradient_descent(sample, 4.01 * least, 1)
-    with pytest.raises(ValueError, match="eta must be"):
-        gradient_descent(sample, 0.0, 1)
-    with pytest.raises(ValueError, match="steps must be"):
-        gradient_descent(sample, 0.1, 0)
 
 
 def test_training_loss_falls_up_to_four_times_the_papers_bound():
@@ -161,90 +111,38 @@ def test_resampled_labels_do_not_overfit():
     assert (paths["observed"].mse.min(axis=1) < paths["observed"].mse[:, 0]).all()
 
 
-@pytest.mark.parametrize("kappa", [0.5, 1.5])
-def test_ridge_equals_scikit_learn(kappa):
-    sample = draw(Model(n=50, kappa=kappa, replicates=2, seed=0))
-    found = ridge(sample, (1.0, 0.05))
-    for penalty, thetas in zip((1.0, 0.05), found):
-        for r in range(2):
-            peer = LogisticRegression(
-                C=1 / (penalty * 50), fit_intercept=False, tol=1e-10, max_iter=1000
-            ).fit(sample.inputs[r], sample.outcomes[r])
-            np.testing.assert_allclose(thetas[r], peer.coef_[0], atol=1e-5)
+GRID = [(g, g0) for g in (0.3, 1.0, 3.0) for g0 in (0.0, 0.5, 2.0)]
 
 
-def test_the_estimate_kept_has_the_lowest_validation_loss():
-    sample, validation = draw(SMALL), draw(SMALL, stream=1)
-    kept, when, norm, along = train(sample, validation, sample.start, 0.3, 40)
-    theta, losses = sample.start, []
-    for _ in range(41):
-        logits = validation.logits(theta)
-        losses.append(
-            torch.nn.functional.binary_cross_entropy_with_logits(
-                logits, validation.outcomes, reduction="none"
-            ).mean(1)
-        )
-        theta = theta - 0.3 * sample.gradient(theta, sample.outcomes)
-    np.testing.assert_array_equal(torch.stack(losses).argmin(0), when)
-    rows = np.arange(3)
-    np.testing.assert_allclose(kept.norm(dim=1), norm[rows, when.astype(int)])
-    np.testing.assert_allclose(kept[:, 0], along[rows, when.astype(int)])
+@pytest.mark.parametrize(("gamma", "gamma_0"), GRID)
+def test_initial_slope_equals_the_papers_expectation(gamma, gamma_0):
+    def integrand(x, x0):
+        z, z0 = gamma * x, gamma_0 * x0
+        weight = np.exp(-(x * x + x0 * x0) / 2) / (2 * np.pi)
+        steepness = expit(z0) * expit(-z0)
+        return 2 * (expit(z0) - expit(z)) * steepness * (mu * z - mu_0 * z0) * weight
+
+    mu, mu_0 = float(mean_slope(gamma)), float(mean_slope(gamma_0))
+    expected = dblquad(integrand, -8, 8, -8, 8, epsabs=1e-9, epsrel=0)[0]
+    assert initial_slope(gamma, gamma_0) == pytest.approx(expected, abs=1e-8)
 
 
-def test_cape_alternates_outcomes_and_empirical_probabilities():
-    sample = draw(SMALL)
-    targets = calibrated_targets(sample, Protocol(every=3, bins=4), "bin")
-    assert targets(1, sample.start) is sample.outcomes
-    assert targets(2, sample.start) is sample.outcomes
-    third = targets(3, sample.start)
-    assert third.shape == sample.outcomes.shape
-    assert [len(row.unique()) for row in third] == [4, 4, 4] or third.unique().numel() <= 12
-    np.testing.assert_allclose(third.mean(1), sample.outcomes.mean(1))  # bins of equal size
-    # with one bin everyone gets the base rate
-    base = calibrated_targets(sample, Protocol(every=1, bins=1), "bin")(1, sample.start)
-    np.testing.assert_allclose(base, sample.outcomes.mean(1, keepdim=True).expand_as(base))
-    with pytest.raises(ValueError, match="estimator must be one of bin, kernel"):
-        calibrated_targets(sample, Protocol(), "kernal")
+def test_initial_slope_is_negative_everywhere():
+    gamma, gamma_0 = np.meshgrid(np.geomspace(1e-2, 100, 30), np.r_[0, np.geomspace(1e-2, 100, 30)])
+    assert (initial_slope(gamma, gamma_0) < 0).all()
 
 
-def test_compare_and_sweep():
-    protocol = Protocol(horizon=20.0, cape_horizon=4.0, penalties=(1.0, 0.1), neighbours=20)
-    table = compare(SMALL, protocol)
-    wide = table.pivot(index="replicate", columns="method", values="mse")
-    assert set(wide) == {
-        "oracle",
-        "early stop",
-        "end of training",
-        "CaPE (bin)",
-        "CaPE (kernel)",
-        "early stop from 0",
-        "ridge",
-    }
-    for other in ("early stop", "end of training"):  # the same path, judged by the exact error
-        assert (wide["oracle"] <= wide[other] + 1e-15).all()
-    np.testing.assert_allclose(table.calibration + table.grouping, table.mse, atol=1e-12)
-    grid = sweep(SMALL, (0.25, 0.5), (1.0, 2.0), protocol)
-    assert len(grid) == 4 * len(table)
-    cell = grid[(grid.kappa == 0.5) & (grid.gamma == 2.0)]
-    np.testing.assert_array_equal(cell.mse, table.mse)
+@pytest.mark.parametrize(("gamma", "gamma_0"), GRID)
+def test_initial_slope_equals_simulation(gamma, gamma_0):
+    model = Model(n=250, kappa=0.8, gamma=gamma, gamma_0=gamma_0, replicates=24, seed=3)
+    slopes = measured_slope(draw(model))
+    standard_error = slopes.std(ddof=1) / np.sqrt(len(slopes))
+    assert abs(slopes.mean() - initial_slope(gamma, gamma_0)) < 3 * standard_error
 
 
-def test_cape_curves_start_at_the_early_stopped_error():
-    protocol = Protocol(horizon=20.0, cape_horizon=4.0, neighbours=20)
-    time, curves = cape_curves(SMALL, protocol)
-    table = compare(SMALL, Protocol(**{**vars(protocol), "penalties": (1.0,)}))
-    stopped = table[table.method == "early stop"].mse.to_numpy()
-    assert list(curves) == ["cross entropy", "CaPE (bin)", "CaPE (kernel)"]
-    for errors in curves.values():
-        assert errors.shape == (3, len(time))
-        np.testing.assert_allclose(errors[:, 0], stopped, atol=1e-14)
-
-
-def test_exact_cross_entropy_equals_a_large_validation_sample():
-    model = Model(n=20, kappa=0.5, gamma=2.0, replicates=1)
-    sample, fresh = draw(model), draw(model, rows=400_000, stream=1)
-    logits = fresh.logits(sample.start)
-    loss = torch.nn.functional.softplus(logits) - fresh.outcomes * logits
-    standard_error = float(loss.std() / 400_000**0.5)
-    expected = exact_cross_entropy(sample.start, sample.truth)[0]
-    assert abs(float(loss.mean()) - expected) < 3 * standard_error
+def test_gap_to_gradient_flow_halves_with_the_step():
+    sample = draw(Model(n=120, kappa=0.8, gamma=2.0, replicates=4, seed=1))
+    gaps = np.array([flow_gap(sample, eta, horizon=3.0) for eta in (0.1, 0.05, 0.025)])
+    ratios = gaps[:-1] / gaps[1:]  # (step, parameters or errors, replicate)
+    np.testing.assert_allclose(ratios[0], 2, atol=0.12)
+    np.testing.assert_allclose(ratios[1], 2, atol=0.06)  # the nearer to 2 the smaller the step

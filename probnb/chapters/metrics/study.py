@@ -19,9 +19,9 @@ __all__ = [
     "TARGETS",
     "brier_resolution",
     "collect_models",
-    "conclusions",
     "correlations",
     "paper_models",
+    "say_correlations",
 ]
 
 TARGETS = ("mse_p", "kl_p")
@@ -50,8 +50,8 @@ def collect_models(runs):
     """
     tables = []
     for run in runs:
-        table = pd.read_parquet(run.directory / "predictions.parquet")
-        names = [m for m in METHODS if m in table.columns and m != "ce_overfit"]
+        table, names = _test_rows(run)
+        names = [name for name in names if name != "ce_overfit"]
         point = pd.DataFrame([evaluate(table["y"], table[m], table["p"]) for m in names])
         epochs = pd.read_parquet(run.directory / "epochs.parquet").query("epoch > 0")
         epochs = epochs.rename(columns={"fit": "unit"})
@@ -60,6 +60,14 @@ def collect_models(runs):
             epochs.assign(scenario=run.scenario, kind="epoch", name=epochs["method"]),
         ]
     return pd.concat(tables, ignore_index=True)[["scenario", "kind", "name", "unit", *METRICS]]
+
+
+def _test_rows(run):
+    """Return the test rows of a run's predictions, and the names of its methods."""
+    table = pd.read_parquet(run.directory / "predictions.parquet")
+    if "split" in table:
+        table = table[table["split"] == "test"].reset_index(drop=True)
+    return table, [name for name in METHODS if name in table]
 
 
 def paper_models():
@@ -168,8 +176,8 @@ def brier_resolution(runs):
     """
     lines = {}
     for run in runs:
-        table = pd.read_parquet(run.directory / "predictions.parquet")
-        p_hat = table[[m for m in METHODS if m in table.columns]].to_numpy().T
+        table, names = _test_rows(run)
+        p_hat = table[names].to_numpy().T
         y, p = table["y"].to_numpy(), table["p"].to_numpy()
         first, second = np.triu_indices(len(p_hat), k=1)
         errors, scores = ((p_hat - p) ** 2).mean(axis=1), ((p_hat - y) ** 2).mean(axis=1)
@@ -202,7 +210,7 @@ def _resampled(x, y, units, replicates, seed):
     return np.clip(covariance[ok] / np.sqrt(scale[ok]), -1, 1)
 
 
-def conclusions(table, target="mse_p"):
+def say_correlations(table, target="mse_p"):
     """Say in words which metric follows the truth best, from `correlations`' numbers alone.
 
     Parameters

@@ -5,11 +5,11 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ...plots.style import COLOURS, grid
+from ...plots.style import COLOURS, CYCLE, grid
 from ...theory import fresh_predictions, mse, mse_parts, reliability
+from ...theory.compare import against_baseline
 from ...theory.descent import collapsed
 from ...theory.separability import separability_threshold
-from .words import against_baseline
 
 __all__ = [
     "appendix_b_curves",
@@ -25,7 +25,6 @@ __all__ = [
     "slope_figure",
 ]
 
-_ORDER = ("blue", "vermilion", "green", "orange", "purple", "sky")
 _MSE = r"MSE$_p$ $\times$ 100"
 
 
@@ -41,7 +40,7 @@ def landscape(paths, gamma, ax=None):
 
     Parameters
     ----------
-    paths : dict of Path
+    paths : dict of Trajectory
         Runs by label; the mean over replicates is drawn.
     gamma : float
         Norm of the truth.
@@ -62,7 +61,7 @@ def landscape(paths, gamma, ax=None):
     error = 100 * mse(np.hypot(x, y), x, gamma)
     lines = ax.contourf(x, y, error, levels=14, cmap="Greys", alpha=0.75)
     ax.figure.colorbar(lines, ax=ax, label=_MSE, pad=0.02)
-    for (name, path), colour in zip(paths.items(), _ORDER):
+    for (name, path), colour in zip(paths.items(), CYCLE):
         a, b = path.along.mean(0), across[name].mean(0)
         ax.plot(a, b, color="white", lw=3.6)
         ax.plot(a, b, color=COLOURS[colour], lw=2, label=name)
@@ -80,7 +79,7 @@ def early_learning_figure(panels):
 
     Parameters
     ----------
-    panels : dict of dict of Path
+    panels : dict of dict of Trajectory
         As `probnb.chapters.theory.study.early_learning` returns them.
 
     Returns
@@ -90,7 +89,7 @@ def early_learning_figure(panels):
     """
     _, axes = grid(len(panels), columns=3, size=(3.1, 3.2), sharey=True)
     for ax, (title, runs) in zip(axes, panels.items()):
-        for (label, path), colour in zip(runs.items(), _ORDER):
+        for (label, path), colour in zip(runs.items(), CYCLE):
             _band(ax, path.time, path.mse, colour, label)
         ax.set(title=f"Varying the {title}", xlabel=r"training time $t = k\eta$")
         ax.legend()
@@ -115,7 +114,7 @@ def slope_figure(table, ax=None):
     """
     ax = plt.subplots(figsize=(4.6, 3.4), layout="constrained")[1] if ax is None else ax
     for i, ((gamma, gamma_0), rows) in enumerate(table.groupby(["gamma", "gamma_0"])):
-        colour = COLOURS[_ORDER[i % len(_ORDER)]]
+        colour = COLOURS[CYCLE[i % len(CYCLE)]]
         label = rf"$\gamma$ = {gamma:g}, $\gamma_0$ = {gamma_0:g}"
         shift = rows.n * (1 + 0.02 * (i - 1))
         ax.axhline(rows.limit.iloc[0], color=colour, lw=1, ls="--")
@@ -327,7 +326,7 @@ def parts_figure(path, ax=None):
 
     Parameters
     ----------
-    path : Path
+    path : Trajectory
         A run; means over replicates are drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw.

@@ -8,8 +8,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ...theory.descent import Path, gradient_descent, late_training, record_at, sgd
-from ...theory.flow import flow_gap, initial_slope, measured_slope
+from ...theory.descent import (
+    Trajectory,
+    flow_gap,
+    gradient_descent,
+    initial_slope,
+    late_training,
+    measured_slope,
+    record_at,
+    sgd,
+)
 from ...theory.model import draw, stable_step
 from ...theory.separability import critical_dimension, max_margin
 from ...validation import check_integer
@@ -41,7 +49,7 @@ def early_learning(model, eta, horizon):
 
     Returns
     -------
-    dict of dict of Path
+    dict of dict of Trajectory
         Panels "step size", "sample size" and "aspect ratio", each with a run per label.
     """
 
@@ -119,7 +127,7 @@ def gap_table(model, etas, horizon):
 class Memorisation:
     """Training to the end: the run, the angle in radians to the limit (r, k), separable (r,)."""
 
-    path: Path
+    path: Trajectory
     angle: np.ndarray
     separable: np.ndarray
 
@@ -187,11 +195,11 @@ def critical_ratios(n, gammas, replicates, seed=0):
 
 @dataclass(frozen=True)
 class AppendixB:
-    """SGD of Appendix B: iterations (k,), and a Path on finite and on resampled labels."""
+    """SGD of Appendix B: iterations (k,), and a Trajectory on finite and on resampled labels."""
 
     iterations: np.ndarray
-    observed: Path
-    resampled: Path
+    observed: Trajectory
+    resampled: Trajectory
 
     @property
     def best(self):

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from ...theory import mse_parts
+from ...theory.compare import against_baseline
 from ...theory.descent import collapsed
 from ...theory.separability import separability_threshold
 
 __all__ = [
-    "against_baseline",
     "say_appendix_b",
     "say_early",
     "say_gap",
@@ -124,34 +124,16 @@ def say_parts(path):
     repaired = "less" if grouping[-1] < total[best] else "more"
     return (
         f"From the best moment to the end the error rises by {rise:.2f}: calibration adds "
-        f"{calibration[-1] - calibration[best]:+.2f} and grouping "
-        f"{grouping[-1] - grouping[best]:+.2f}. Perfectly recalibrated, the last estimate would "
-        f"have an error of {grouping[-1]:.2f}, {repaired} than the best along the way "
+        f"{_change(calibration[-1] - calibration[best])} and grouping "
+        f"{_change(grouping[-1] - grouping[best])}. Perfectly recalibrated, the last estimate "
+        f"would have an error of {grouping[-1]:.2f}, {repaired} than the best along the way "
         f"({total[best]:.2f})."
     )
 
 
-def against_baseline(table, method, baseline="early stop"):
-    """Paired differences in error between a method and a baseline, for each cell of a grid.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As `probnb.theory.compare.sweep` returns it.
-    method, baseline : str
-        Names in its column `method`.
-
-    Returns
-    -------
-    DataFrame
-        Index (kappa, gamma); columns `change` (mean difference as a percentage of the baseline's
-        mean error) and `z` (mean difference in standard errors; 0 where nothing differs).
-    """
-    wide = table.pivot(index=["kappa", "gamma", "replicate"], columns="method", values="mse")
-    difference = (wide[method] - wide[baseline]).groupby(level=[0, 1])
-    base = wide[baseline].groupby(level=[0, 1]).mean()
-    mean, error = difference.mean(), difference.sem()
-    return pd.DataFrame({"change": 100 * mean / base, "z": (mean / error).fillna(0.0)})
+def _change(value):
+    """Two decimals with a sign, which is no minus where they are zeros."""
+    return f"{round(float(value), 2) + 0.0:+.2f}"
 
 
 def say_grid(table, method, baseline="early stop"):
@@ -231,7 +213,7 @@ def summary_table(table, baseline="early stop"):
     Parameters
     ----------
     table : DataFrame
-        As `probnb.theory.compare.compare` returns it.
+        As `probnb.theory.compare.compare_methods` returns it.
     baseline : str, default="early stop"
         The method that differences are relative to.
 

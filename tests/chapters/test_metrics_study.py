@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -6,8 +8,6 @@ from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
 from probnb.chapters.metrics import examples, study
-from probnb.experiment import results as rows_module
-from probnb.experiment import stored_runs
 from probnb.methods import METHODS
 from probnb.metrics import METRICS, bootstrap, ece, evaluate, mse_p
 from probnb.scenarios import SCENARIOS
@@ -17,7 +17,7 @@ matplotlib.use("agg")
 from probnb.chapters.metrics import figures as plots
 
 
-def store(root, name, seed=0, n=300):
+def store(root, scenario, seed=0, n=300):
     """A made-up run: methods of differing noise, and trainings that overfit."""
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.05, 0.95, n)
@@ -32,77 +32,16 @@ def store(root, name, seed=0, n=300):
         for fit in ("ce", "focal")
         for e in range(6)
     ]
-    directory = root / "synthetic" / name
-    directory.mkdir(parents=True)
+    directory = root / scenario
+    directory.mkdir()
     pd.DataFrame({"y": y, "p": p} | methods).to_parquet(directory / "predictions.parquet")
     pd.DataFrame(epochs).to_parquet(directory / "epochs.parquet")
-    return directory
+    return SimpleNamespace(scenario=scenario, directory=directory)
 
 
 @pytest.fixture
 def runs(tmp_path):
-    for k, scenario in enumerate(SCENARIOS):
-        store(tmp_path, f"{scenario}-drawn-quick-seed0", seed=k)
-    return stored_runs.find_runs([tmp_path])
-
-
-# Stored runs -----------------------------------------------------------------------------------
-
-
-def test_the_best_run_is_found(tmp_path):
-    first, second = tmp_path / "runs", tmp_path / "results"
-    store(first, "linear-drawn-smoke-seed0")
-    store(first, "linear-drawn-quick-seed1")
-    store(first, "linear-drawn-quick-seed0-0123abcd")
-    assert stored_runs.find_runs([first, second])["linear"].seed == 1  # as the profile says
-    store(second, "linear-drawn-quick-seed0")
-    assert stored_runs.find_runs([first, second])["linear"].directory.parts[-3] == "results"
-    store(second, "linear-utkface-cpu-seed3")
-    run = stored_runs.find_runs([first, second])["linear"]
-    assert (run.data, run.profile, run.seed) == ("utkface", "cpu", 3)
-    assert str(run) == "linear (UTKFace, profile cpu, seed 3)"
-    assert list(stored_runs.find_runs([first, second])) == ["linear"]
-
-
-def test_what_is_not_a_run_is_passed_over(tmp_path):
-    store(tmp_path, "linear-drawn-quick-seed0-notes!")
-    (store(tmp_path, "discrete-drawn-quick-seed0") / "epochs.parquet").unlink()
-    assert stored_runs.find_runs([tmp_path]) == {}
-
-
-@pytest.mark.parametrize("given", ["discrete, linear", ["discrete", "linear"], "linear discrete"])
-def test_names_of_scenarios(given):
-    assert stored_runs.check_scenarios(given) == ["linear", "discrete"]
-    assert stored_runs.check_scenarios() == list(SCENARIOS)
-    with pytest.raises(ValueError, match="Did you mean 'linear'"):
-        stored_runs.check_scenarios("linaer")
-
-
-def test_a_missing_scenario_is_trained(tmp_path, monkeypatch):
-    store(tmp_path, "linear-drawn-quick-seed0")
-    made = []
-
-    def stand_in(scenario, results, seed):
-        made.append(scenario)
-        name = f"{scenario}-drawn-smoke-seed{seed}"
-        return stored_runs.Run(scenario, "drawn", "smoke", seed, True, store(results, name))
-
-    monkeypatch.setattr(stored_runs, "embedded_run", stand_in)
-    runs = stored_runs.complete_runs([tmp_path], "linear, skewed")
-    assert made == ["skewed"] and list(runs) == ["linear", "skewed"]
-    stored_runs.complete_runs([tmp_path], "linear, skewed")
-    assert made == ["skewed"]  # found the second time
-
-
-@pytest.mark.filterwarnings("ignore::probnb.calibrators.CalibrationWarning")
-def test_an_embedded_run_can_be_collected(tmp_path, monkeypatch):
-    small = dict(images=300, epochs=2)
-    monkeypatch.setattr(stored_runs, "EMBEDDED", small)
-    run = stored_runs.embedded_run("discrete", tmp_path, seed=1)
-    assert stored_runs.find_runs([tmp_path], "discrete")["discrete"] == run
-    read = rows_module.read_rows(run.directory)
-    assert {"resampled", "ce", "temperature"} <= set(read.predictions.columns)
-    assert set(study.collect_models([run])["kind"]) == {"method", "epoch"}
+    return {name: store(tmp_path, name, seed=k) for k, name in enumerate(SCENARIOS)}
 
 
 # Models and correlations -----------------------------------------------------------------------
@@ -119,6 +58,17 @@ def test_collected_models(runs):
     )
     epochs = models.query("scenario == 'sigmoid' and kind == 'epoch'")
     assert len(epochs) == 10 and epochs["unit"].nunique() == 2  # without the untrained network
+
+
+def test_only_test_rows_count(runs):
+    run = runs["linear"]
+    before = study.collect_models([run]), study.brier_resolution([run])
+    file = run.directory / "predictions.parquet"
+    rows = pd.read_parquet(file)
+    wrong = (1 - rows).assign(split="val", id=range(len(rows)))
+    pd.concat([wrong, rows.assign(split="test", id=range(len(rows)))]).to_parquet(file)
+    pd.testing.assert_frame_equal(study.collect_models([run]), before[0])
+    pd.testing.assert_frame_equal(study.brier_resolution([run]), before[1])
 
 
 def test_correlations_equal_pandas_and_scipy(runs):
@@ -187,7 +137,7 @@ def test_the_papers_own_tables():
     assert discrete["ks"] > discrete["brier"]
 
 
-def test_conclusions_name_the_largest_correlation():
+def test_sentences_name_the_largest_correlation():
     table = pd.DataFrame(
         {
             "scenario": ["linear", "linear", "discrete", "discrete"],
@@ -198,11 +148,11 @@ def test_conclusions_name_the_largest_correlation():
         },
         index=[0, 1, 6, 7],
     )
-    text = study.conclusions(table)
+    text = study.say_correlations(table)
     assert "1 - AUC (1 of 2 scenarios)" in text and "Brier (1 of 2 scenarios)" in text
     assert "Brier 0.80 to 0.90" in text and "1 - AUC -0.85 to 0.95" in text
     with pytest.raises(ValueError, match="target"):
-        study.conclusions(table, "ece")
+        study.say_correlations(table, "ece")
 
 
 def test_brier_resolution_against_simulation(runs):
