@@ -119,7 +119,6 @@ def load_faces(
         train = replace(train, augment=(Mirror(),))
     cut = f"n={n}" if sizes is None else f"sizes={'+'.join(map(str, sizes))}"
     source = f"{source} scenario={scenario} size={size} {cut} seed={seed}"
-    source += "" if mirror else " mirror=False"
     source += " copies=together" if copies else ""
     used = sum(map(len, rows))
     return Splits(train, val, test, source, report={**report, "images": len(images), "used": used})
