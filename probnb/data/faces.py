@@ -42,9 +42,10 @@ def load_faces(
         default faces are drawn.
     size : int, default=32
         Height and width of the images in pixels, at least 8.
-    n : int, optional
+    n : int or tuple of int, optional
         How many images, at least 6: drawn faces by default 4,500, of UTKFace all. Fewer than all
-        are a random sample. They are cut in the paper's proportions, 0.70 : 0.20 : 0.10.
+        are a random sample. They are cut in the paper's proportions, 0.70 : 0.20 : 0.10. Three
+        numbers, as a profile may have, are `sizes`.
     seed : int, default=0
         Seed of the drawn faces, of the outcomes and of the split.
     cache_dir : path-like, optional
@@ -160,6 +161,8 @@ def split_points(n):
 
 def _check_sizes(n, sizes):
     """Return how many images there are in all and in each part, as far as they are given."""
+    if isinstance(n, (tuple, list)):
+        n, sizes = (None, n) if sizes is None else (n, sizes)
     if sizes is None:
         return n if n is None else check_integer(n, "n", minimum=6), None
     if n is not None:

@@ -477,6 +477,7 @@ def test_sizes_in_place_of_n():
     data = load_faces("linear", size=8, sizes=(40, 20, 30), seed=5)
     assert [len(part) for part in (data.train, data.val, data.test)] == [40, 20, 30]
     assert data.source == "drawn-faces v1 scenario=linear size=8 sizes=40+20+30 seed=5"
+    assert load_faces("linear", size=8, n=(40, 20, 30), seed=5).source == data.source
     same = load_faces("linear", size=8, n=90, seed=5)
     assert same.source == "drawn-faces v1 scenario=linear size=8 n=90 seed=5"
     assert torch.equal(data.train.inputs[:10], same.train.inputs[:10])
