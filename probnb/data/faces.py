@@ -8,12 +8,13 @@ photographs.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
-import torch
 
 from .. import scenarios
 from ..validation import check_choice, check_integer
+from .augment import Mirror
 from .base import ProbabilityData, Splits
 from .drawn import VERSION, drawn_faces
 from .utkface import read_utkface
@@ -27,7 +28,9 @@ DRAWN = 4_500
 """How many faces are drawn by default: minutes of training on two cores."""
 
 
-def load_faces(scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None):
+def load_faces(
+    scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None, sizes=None, mirror=True
+):
     """Load faces with outcomes of one scenario, split into training, validation and test.
 
     Parameters
@@ -35,24 +38,32 @@ def load_faces(scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None)
     scenario : {"linear", "sigmoid", "centered", "skewed", "discrete"}
         How the age sets the probability; see `probnb.scenarios.probability`.
     data_dir : path-like, optional
-        UTKFace: a folder of JPEGs or the ``.tar.gz`` as distributed. By default faces are drawn.
+        UTKFace: a folder of images, the ``.tar.gz`` as distributed, or another tar or zip. By
+        default faces are drawn.
     size : int, default=32
         Height and width of the images in pixels, at least 8.
-    n : int, optional
+    n : int or tuple of int, optional
         How many images, at least 6: drawn faces by default 4,500, of UTKFace all. Fewer than all
-        are a random sample.
+        are a random sample. They are cut in the paper's proportions, 0.70 : 0.20 : 0.10. Three
+        numbers, as a profile may have, are `sizes`.
     seed : int, default=0
         Seed of the drawn faces, of the outcomes and of the split.
     cache_dir : path-like, optional
         Where decoded photographs are kept; by default the environment variable
         ``PROBNB_CACHE``, else the user's cache folder.
+    sizes : tuple of int, optional
+        How many images to train, to validate and to test on, in place of `n`.
+    mirror : bool, default=True
+        Whether training mirrors half of the images of each batch: a mirrored face has the same
+        age.
 
     Returns
     -------
     Splits
         Inputs are uint8 of shape (n, 3, size, size), groups the ages in years (int64), outcomes
-        and probabilities float32. ``source`` names the data down to checksum and seed;
-        ``report`` counts images, and for UTKFace malformed names and files skipped.
+        and probabilities float32, ids the place among the sorted file names, or the number of
+        the drawn face. ``source`` names the data down to checksum and seed; ``report`` counts
+        images, and for UTKFace what `probnb.data.utkface.read_utkface` has to say.
 
     Raises
     ------
@@ -66,6 +77,11 @@ def load_faces(scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None)
     Liu et al. (2022), Section 7.1. The outcomes of an image depend on its place among the sorted
     file names, the scenario and the seed, and not on `n` or `size`.
 
+    UTKFace as distributed has 375 sets of two to four images that are the same pixel for pixel,
+    205 of them with different ages. Images of one set stay in one split: the copies follow the
+    first of them in the random order, and a cut that would go through a set comes after it (so
+    that a split may have up to three images more). ``source`` then ends in ``copies=together``.
+
     Examples
     --------
     >>> faces = load_faces("linear", n=50)
@@ -77,7 +93,9 @@ def load_faces(scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None)
     check_choice(scenario, scenarios.SCENARIOS, "scenario")
     size = check_integer(size, "size", minimum=8)
     seed = check_integer(seed, "seed", minimum=0)
-    n = n if n is None else check_integer(n, "n", minimum=6)
+    if not isinstance(mirror, bool):
+        raise ValueError(f"mirror must be True or False; got {mirror!r}.")
+    n, sizes = _check_sizes(n, sizes)
     if data_dir is None:
         images, ages = drawn_faces(DRAWN if n is None else n, size=size, seed=seed)
         source, report = f"drawn-faces v{VERSION}", {}
@@ -86,14 +104,53 @@ def load_faces(scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None)
         source = f"utkface sha256={checksum}"
     n = len(images) if n is None else n
     if not 6 <= n <= len(images):
-        raise ValueError(f"n must be from 6 to the {len(images)} images of data_dir; got {n}.")
+        raise ValueError(
+            f"{'n' if sizes is None else 'the sum of sizes'} must be from 6 to the {len(images)} "
+            f"images of data_dir; got {n}."
+        )
     p = scenarios.probability(ages, scenario)
     y = scenarios.draw_outcomes(p, np.random.SeedSequence([seed, zlib.crc32(scenario.encode())]))
-    order = np.random.default_rng(seed).permutation(len(images))[:n]
-    rows = np.split(order, split_points(n))
-    train, val, test = (_take(images, ages, p, y, torch.from_numpy(r)) for r in rows)
-    source = f"{source} scenario={scenario} size={size} n={n} seed={seed}"
-    return Splits(train, val, test, source, report={"images": len(images), "used": n, **report})
+    copies = report.get("duplicates", [])
+    order, end_of = copies_together(np.random.default_rng(seed).permutation(len(images)), copies)
+    cuts = split_points(n) if sizes is None else np.cumsum(sizes)[:2]
+    rows = np.split(order[: end_of[n]], end_of[cuts])
+    data = ProbabilityData(images, y, probabilities=p, groups=ages)
+    train, val, test = (data.take(part) for part in rows)
+    if mirror:
+        train = replace(train, augment=(Mirror(),))
+    cut = f"n={n}" if sizes is None else f"sizes={'+'.join(map(str, sizes))}"
+    source = f"{source} scenario={scenario} size={size} {cut} seed={seed}"
+    source += " copies=together" if copies else ""
+    used = sum(map(len, rows))
+    return Splits(train, val, test, source, report={**report, "images": len(images), "used": used})
+
+
+def copies_together(order, copies):
+    """Bring rows that are copies of each other next to the first of them in a random order.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n,)
+        The rows 0 to n - 1 in any order.
+    copies : list of list of int
+        Rows of each set of copies.
+
+    Returns
+    -------
+    order : ndarray of shape (n,)
+        The same rows, the same order where there are no copies.
+    end_of : ndarray of shape (n + 1,)
+        The first place, from each place on, at which a cut does not go through a set.
+    """
+    first = np.arange(len(order))
+    for rows in copies:
+        first[rows] = rows[0]
+    place = np.full(len(order), len(order))
+    np.minimum.at(place, first[order], np.arange(len(order)))
+    order = order[np.argsort(place[first[order]], kind="stable")]
+    inside = np.r_[False, first[order][1:] == first[order][:-1], False]
+    clear = np.where(inside, len(order), np.arange(len(order) + 1))
+    return order, np.minimum.accumulate(clear[::-1])[::-1]
 
 
 def split_points(n):
@@ -102,10 +159,19 @@ def split_points(n):
     return [round(n * train / total), round(n * (train + val) / total)]
 
 
-def _take(images, ages, p, y, rows):
-    def floats(values):
-        return torch.as_tensor(values, dtype=torch.float32)[rows]
-
-    return ProbabilityData(
-        images[rows], floats(y), probabilities=floats(p), groups=torch.as_tensor(ages)[rows]
-    )
+def _check_sizes(n, sizes):
+    """Return how many images there are in all and in each part, as far as they are given."""
+    if isinstance(n, (tuple, list)):
+        n, sizes = (None, n) if sizes is None else (n, sizes)
+    if sizes is None:
+        return n if n is None else check_integer(n, "n", minimum=6), None
+    if n is not None:
+        raise ValueError(f"give either n or sizes, not both; got n={n!r} and sizes={sizes!r}.")
+    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else sizes
+    if not isinstance(sizes, tuple) or len(sizes) != 3:
+        raise ValueError(
+            f"sizes must be three numbers, for training, validation and test; got {sizes!r}."
+        )
+    least = {"training": 2, "validation": 1, "test": 1}
+    sizes = [check_integer(k, f"sizes ({what})", m) for k, (what, m) in zip(sizes, least.items())]
+    return sum(sizes), tuple(sizes)

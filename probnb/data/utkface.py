@@ -1,40 +1,33 @@
 """UTKFace: photographs of faces with their ages, decoded once to a uint8 cache.
 
-The images are read from a folder or straight from the archive as distributed, whose names are
+The images are read from a folder or straight from the archive as distributed; their names are
 ``[age]_[gender]_[race]_[time].jpg.chip.jpg``. Only the age is used.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
-import json
 import logging
 import os
 import re
-import tarfile
-import uuid
-import zlib
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
 from joblib import Parallel, delayed
-from PIL import Image
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from tqdm.auto import tqdm
 
+from .. import store
 from ..validation import check_integer
+from .files import list_files, read_files
+from .pictures import ENDINGS, decode
 
 __all__ = ["age_from_name", "read_utkface"]
 
 log = logging.getLogger(__name__)
 
-CACHE_FORMAT = 1  # raise it when decoding changes, so that older caches are left alone
-_IMAGE = re.compile(r"\.jpe?g$", re.IGNORECASE)
+CACHE_FORMAT = 2  # raise it when decoding changes, so that older caches are left alone
 _WELL_FORMED = re.compile(r"\d+_[01]_[0-4]_\d+\.jpg(\.chip\.jpg)?", re.IGNORECASE)
 
 
@@ -75,8 +68,8 @@ def read_utkface(path, size, cache_dir=None):
     Parameters
     ----------
     path : path-like
-        A folder of JPEGs (subfolders included), or the ``.tar.gz`` as distributed, which is
-        streamed and never unpacked.
+        A folder of images (subfolders included), or an archive: the ``.tar.gz`` as distributed,
+        another tar, a zip. It is never unpacked; see `probnb.data.files`.
     size : int
         Height and width of the images returned, in pixels; resized with antialiasing.
     cache_dir : path-like, optional
@@ -94,14 +87,19 @@ def read_utkface(path, size, cache_dir=None):
         copy of the folder is the same data).
     report : dict
         ``images`` read; names that are ``malformed`` but readable; files skipped because they
-        are ``corrupt`` or have an ``unreadable_age``; how many ``other_files`` lie there.
+        are ``corrupt`` or have an ``unreadable_age``; how many ``other_files`` lie there;
+        ``unread`` links and files by name, with the reason; ``repeated`` files, left out because
+        an image of the same file name and pixels comes first; ``duplicates``, the rows of each
+        set of images whose pixels are the same under different names, and how many of these
+        sets have ``conflicting_ages``.
 
     Raises
     ------
     FileNotFoundError
         If `path` does not exist.
     ValueError
-        If `path` holds no readable image or is not an archive, or `size` is not positive.
+        If `path` holds no readable image or is no archive that can be read, or `size` is not
+        positive.
 
     Notes
     -----
@@ -115,12 +113,19 @@ def read_utkface(path, size, cache_dir=None):
             f"data_dir must be a folder of UTKFace images or UTKFace.tar.gz; {str(path)!r} "
             "does not exist."
         )
-    checksum = _checksum(path)
-    cache = _cache_folder(cache_dir) / f"utkface-v{CACHE_FORMAT}-{size}-{checksum[:16]}.safetensors"
-    if (found := _load(cache, checksum)) is None:
-        images, ages, report = _decode(path, size)
-        _save(cache, images, ages, checksum, report)
-        found = images, ages, report
+    try:
+        listing = list_files(path)
+        checksum = _checksum(path, listing)
+        cache = _cache_folder(cache_dir)
+        cache = cache / f"utkface-v{CACHE_FORMAT}-{size}-{checksum[:16]}.safetensors"
+        if (found := _cached(cache, checksum)) is None:
+            images, ages, report = _decode(path, listing, size)
+            store.save(
+                cache, {"images": images, "ages": ages}, {"checksum": checksum, "report": report}
+            )
+            found = images, ages, report
+    except ValueError as error:
+        raise ValueError(f"data_dir {error}") from None
     images, ages, report = found
     return images, ages.numpy(), checksum, report
 
@@ -132,126 +137,128 @@ def _cache_folder(cache_dir):
     return Path(cache_dir).expanduser()
 
 
-def _files(path):
-    """Yield (name, function that reads it) of every file; an archive is read front to back."""
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                yield file.relative_to(path).as_posix(), file.read_bytes
-        return
-    try:
-        with _uncompressed(path) as file, tarfile.open(fileobj=file, mode="r|") as archive:
-            for member in archive:
-                if member.isfile():
-                    yield member.name, archive.extractfile(member).read
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"data_dir {str(path)!r} cannot be read as an archive: {error}") from None
-
-
-def _uncompressed(path):
-    """Open an archive, compressed or not; unlike tarfile's own, gzip notices a missing end."""
-    with path.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if compressed else path.open("rb")
-
-
-def _checksum(path):
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    digest = hashlib.sha256()
-    for name, read in _files(path):
-        if _IMAGE.search(name):
-            digest.update(f"{name}\0{hashlib.sha256(read()).hexdigest()}\n".encode())
-    return digest.hexdigest()
-
-
-def _decode(path, size):
-    """Decode every image of `path` on all cores; return images, ages and the report."""
-    names = [name for name, _ in _files(path)]
-    kept = [name for name in names if _IMAGE.search(name)]
-    kept.sort(key=lambda name: (Path(name).name, name))  # the same for folder and archive
-    parsed = {name: age_from_name(Path(name).name) for name in kept}
-    row = {name: i for i, name in enumerate(n for n in kept if parsed[n][0] is not None)}
-    report = {
-        "malformed": [name for name in row if not parsed[name][1]],
-        "unreadable_age": [name for name in kept if name not in row],
-        "other_files": len(names) - len(kept),
-        "corrupt": [],
-    }
-    images = np.zeros((len(row), 3, size, size), np.uint8)
-    jobs = ((name, read()) for name, read in _files(path) if name in row)
-    chunks = Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")(
-        delayed(_decode_chunk)(chunk, size) for chunk in iter(lambda: list(islice(jobs, 64)), [])
-    )
-    with tqdm(total=len(row), desc=f"Decoding UTKFace at {size} x {size}", unit="image") as bar:
-        for chunk in chunks:
-            for name, image in chunk:
-                if image is None:
-                    report["corrupt"].append(name)
-                else:
-                    images[row[name]] = image
-            bar.update(len(chunk))
-    report["corrupt"].sort()
-    for problem in ("corrupt", "unreadable_age"):
-        if report[problem]:
-            log.warning(
-                "UTKFace: skipped %d files (%s): %s",
-                len(report[problem]),
-                problem,
-                ", ".join(report[problem][:10]),
-            )
-    corrupt = set(report["corrupt"])
-    good = np.array([name not in corrupt for name in row], dtype=bool)
-    if not good.any():
-        raise ValueError(
-            f"data_dir must hold JPEGs named [age]_[gender]_[race]_[time].jpg; {str(path)!r} has "
-            f"{len(kept)} JPEGs, {len(row)} with a readable age, none that can be decoded."
-        )
-    ages = np.array([parsed[name][0] for name in row])
-    if not good.all():
-        images, ages = images[good], ages[good]
-    report = {"images": len(images), **report}
-    return torch.from_numpy(images), torch.from_numpy(ages), report
-
-
-def _decode_chunk(chunk, size):
-    return [(name, _decode_one(content, size)) for name, content in chunk]
-
-
-def _decode_one(content, size):
-    """Return the image as (3, size, size) uint8, or None if it is corrupt."""
-    try:
-        image = Image.open(io.BytesIO(content), formats=["JPEG"])
-        image.draft("RGB", (2 * size, 2 * size))  # the decoder's own halving; never below twice
-        image = image.convert("RGB").resize((size, size), Image.Resampling.BICUBIC)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return None
-    return np.asarray(image).transpose(2, 0, 1)
-
-
-def _load(cache, checksum):
+def _cached(cache, checksum):
     """Return the cache's content, or None where it is absent, unreadable or of other data."""
     try:
-        with safe_open(cache, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("checksum") != checksum:
-                return None
-            report = json.loads(metadata["report"])
-            return file.get_tensor("images"), file.get_tensor("ages"), report
+        tensors, meta = store.load(cache)
+        same = meta["checksum"] == checksum
+        return (tensors["images"], tensors["ages"], meta["report"]) if same else None
     except FileNotFoundError:
         return None
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         log.warning("Cache %s cannot be read (%s): decoding again.", cache, error)
         return None
 
 
-def _save(cache, images, ages, checksum, report):
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    temporary = cache.with_name(f".{cache.name}.{uuid.uuid4().hex}.tmp")
+def _checksum(path, listing):
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    names = [name for name in listing.files if ENDINGS.search(name)]
+    digests, digest = {}, hashlib.sha256()
+    for place, content in read_files(path, [listing.files[name] for name in names]):
+        digests[place] = hashlib.sha256(content or b"").hexdigest()
+    for name in sorted(names, key=Path):
+        line = f"{name}\0{digests[listing.files[name]]}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _decode(path, listing, size):
+    """Decode every image of `path` on all cores; return images, ages and the report."""
+    kept = [name for name in listing.files if ENDINGS.search(name)]
+    kept.sort(key=lambda name: (Path(name).name, name))  # the same for folder and archive
+    ages = {name: age_from_name(Path(name).name)[0] for name in kept}
+    named = [name for name in kept if ages[name] is not None]
+    index = {place: i for i, place in enumerate(dict.fromkeys(listing.files[n] for n in named))}
+    images, digests = _decode_all(path, index, size)
+    seen, rows, corrupt, repeated = {}, [], [], []
+    for name in named:
+        digest = digests[listing.files[name]]
+        record = (Path(name).name, digest)
+        if digest is None:
+            corrupt.append(name)
+        elif record in seen:
+            repeated.append(name)
+        else:
+            seen[record] = len(rows)
+            rows.append(name)
+    if not rows:
+        raise ValueError(
+            f"must hold images named [age]_[gender]_[race]_[time].jpg; {str(path)!r} has "
+            f"{len(kept)} JPEGs or other images, {len(named)} with a readable age, none that can "
+            f"be decoded{_hint(listing)}."
+        )
+    sets = _duplicates(seen)
+    report = {
+        "images": len(rows),
+        "malformed": [name for name in rows if not age_from_name(Path(name).name)[1]],
+        "unreadable_age": [name for name in kept if ages[name] is None],
+        "other_files": len(listing.files) - len(kept),
+        "unread": listing.skipped,
+        "corrupt": sorted(corrupt),
+        "repeated": repeated,
+        "duplicates": sets,
+        "conflicting_ages": sum(len({ages[rows[row]] for row in group}) > 1 for group in sets),
+    }
+    _warn(report)
+    take = [index[listing.files[name]] for name in rows]
+    images = images if take == list(range(len(images))) else images[take]
+    return torch.from_numpy(images), torch.tensor([ages[name] for name in rows]), report
+
+
+def _decode_all(path, index, size):
+    """Return the images in the order of `index`, and by place their digest, None if corrupt."""
+    images, digests = np.zeros((len(index), 3, size, size), np.uint8), {}
+    files = read_files(path, index)
+    chunks = Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")(
+        delayed(_decode_chunk)(chunk, size) for chunk in iter(lambda: list(islice(files, 64)), [])
+    )
+    with tqdm(total=len(index), desc=f"Decoding UTKFace at {size} x {size}", unit="image") as bar:
+        for chunk in chunks:
+            for place, image, digest in chunk:
+                digests[place] = digest
+                if image is not None:
+                    images[index[place]] = image
+            bar.update(len(chunk))
+    return images, digests
+
+
+def _decode_chunk(chunk, size):
+    return [(place, *_decode_one(content, size)) for place, content in chunk]
+
+
+def _decode_one(content, size):
     try:
-        metadata = {"checksum": checksum, "report": json.dumps(report)}
-        save_file({"images": images, "ages": ages}, temporary, metadata=metadata)
-        os.replace(temporary, cache)
-    finally:
-        temporary.unlink(missing_ok=True)
+        return decode(content or b"", size)
+    except ValueError:
+        return None, None
+
+
+def _duplicates(seen):
+    """Rows of each set of images with the same pixels; `seen` maps (name, digest) to the row."""
+    sets = {}
+    for (_, digest), row in seen.items():
+        sets.setdefault(digest, []).append(row)
+    return [rows for rows in sets.values() if len(rows) > 1]
+
+
+def _warn(report):
+    for problem in ("corrupt", "unreadable_age", "unread", "repeated"):
+        if report[problem]:
+            log.warning(
+                "UTKFace: skipped %d files (%s): %s",
+                len(report[problem]),
+                problem.replace("_", " "),
+                ascii(list(report[problem])[:10]),  # names may hold line breaks
+            )
+
+
+def _hint(listing):
+    archives = [name for name in listing.files if name.endswith((".gz", ".zip", ".tar", ".tgz"))]
+    if archives:
+        return f"; it holds {archives[0]!r}: give that file"
+    if listing.skipped:
+        name, reason = next(iter(listing.skipped.items()))
+        return f"; {len(listing.skipped)} entries were not read, the first {name!r}: {reason}"
+    return ""

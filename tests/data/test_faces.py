@@ -5,11 +5,14 @@ import tarfile
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 from sklearn.linear_model import Ridge
 
-from probnb import scenarios
+from probnb import scenarios, store
 from probnb.data import faces, utkface
+from probnb.data.augment import Mirror
 from probnb.data.drawn import drawn_faces
 from probnb.data.faces import load_faces
 from probnb.data.utkface import age_from_name, read_utkface
@@ -127,7 +130,7 @@ def test_no_split_is_empty(n):
 def test_probabilities_follow_from_the_ages(scenario):
     data = load_faces(scenario, n=60, size=8)
     for part in (data.train, data.val, data.test):
-        expected = scenarios.probability(part.groups.numpy(), scenario)
+        expected = scenarios.probability(part.groups, scenario)
         np.testing.assert_allclose(part.probabilities, expected, rtol=1e-6)
         assert part.probabilities.dtype == part.outcomes.dtype == torch.float32
         assert set(part.outcomes.tolist()) <= {0.0, 1.0}
@@ -145,8 +148,9 @@ def test_seed_and_scenario_decide_everything():
     one, two = load_faces("skewed", n=80, seed=1), load_faces("skewed", n=80, seed=1)
     assert one.source == two.source
     for part in ("train", "val", "test"):
-        for field in ("inputs", "outcomes", "probabilities", "groups"):
-            assert torch.equal(*(getattr(getattr(d, part), field) for d in (one, two)))
+        for field in ("inputs", "outcomes", "probabilities", "groups", "ids"):
+            first, second = (np.asarray(getattr(getattr(d, part), field)) for d in (one, two))
+            np.testing.assert_array_equal(first, second)
     variants = [
         load_faces(*args, **kw).source
         for args, kw in [
@@ -167,6 +171,13 @@ def test_seed_and_scenario_decide_everything():
         ({"size": 32.0}, "size must be an integer"),
         ({"n": 5}, "n must be an integer of at least 6; got 5"),
         ({"seed": -1}, "seed must be an integer of at least 0"),
+        ({"n": 50, "sizes": (20, 20, 10)}, "give either n or sizes, not both; got n=50"),
+        ({"sizes": (20, 20)}, r"sizes must be three numbers.*got \(20, 20\)"),
+        ({"sizes": 20}, "sizes must be three numbers.*got 20"),
+        ({"sizes": (1, 20, 20)}, r"sizes \(training\) must be an integer of at least 2; got 1"),
+        ({"sizes": (20, 20, 0)}, r"sizes \(test\) must be an integer of at least 1; got 0"),
+        ({"sizes": (2, 1, 1)}, "the sum of sizes must be from 6"),
+        ({"mirror": 1}, "mirror must be True or False; got 1"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
@@ -204,13 +215,11 @@ def test_folder_and_archive_give_the_same_images(folder, archive):
         np.testing.assert_allclose(colour, [20 * k, 100, 50], atol=3)
     again, ages_again, other_checksum, _ = read_utkface(archive, 16)
     assert torch.equal(images, again) and (ages == ages_again).all() and checksum != other_checksum
-    assert report == {
-        "images": 7, "malformed": [], "unreadable_age": [], "other_files": 0, "corrupt": []
-    }  # fmt: skip
+    assert report.pop("images") == 7 and not any(report.values())
 
 
 def test_problem_files_are_named_counted_and_skipped(folder, caplog):
-    (folder / "5_0_1.jpg").write_bytes(jpeg("white"))
+    (folder / "5_0_1.jpg").write_bytes(jpeg("grey"))
     (folder / "portrait.jpg").write_bytes(jpeg("white"))
     (folder / "readme.txt").write_text("not an image")
     (folder / "8_0_1_2017.jpg").write_bytes(FILES["10_0_1_20170101.jpg.chip.jpg"][:200])
@@ -219,11 +228,19 @@ def test_problem_files_are_named_counted_and_skipped(folder, caplog):
     with caplog.at_level(logging.WARNING):
         data = load_faces("linear", folder, size=16)
     assert data.report == {
-        "images": 8, "used": 8, "malformed": ["5_0_1.jpg"], "unreadable_age": ["portrait.jpg"],
-        "other_files": 1, "corrupt": ["11_0_1_2017.jpg", "8_0_1_2017.jpg", "9_0_1_2017.jpg"],
-    }  # fmt: skip
+        "images": 8,
+        "used": 8,
+        "malformed": ["5_0_1.jpg"],
+        "unreadable_age": ["portrait.jpg"],
+        "other_files": 1,
+        "corrupt": ["11_0_1_2017.jpg", "8_0_1_2017.jpg", "9_0_1_2017.jpg"],
+        "unread": {},
+        "repeated": [],
+        "duplicates": [],
+        "conflicting_ages": 0,
+    }
     assert "skipped 3 files (corrupt)" in caplog.text and "8_0_1_2017.jpg" in caplog.text
-    ages = torch.cat([part.groups for part in (data.train, data.val, data.test)])
+    ages = np.concatenate([part.groups for part in (data.train, data.val, data.test)])
     assert sorted(ages.tolist()) == [5, 10, 20, 30, 40, 50, 60, 70]
 
 
@@ -251,7 +268,7 @@ def test_interrupted_write_leaves_no_cache(archive, cache, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(utkface, "save_file", dies)
+        patch.setattr(store, "save_file", dies)
         with pytest.raises(KeyboardInterrupt):
             read_utkface(archive, 16)
     assert list(cache.iterdir()) == []
@@ -302,9 +319,178 @@ def test_utkface_as_distributed(data_dir):
     assert report["images"] == 23_707 and len(report["malformed"]) == 5
     assert not report["corrupt"] and not report["unreadable_age"] and not report["other_files"]
     assert [len(part) for part in (data.train, data.val, data.test)] == [16_640, 4_738, 2_329]
-    ages = torch.cat([part.groups for part in (data.train, data.val, data.test)])
-    assert ages.min() == 1 and ages.max() == 116 and ages.median() == 29
+    ages = np.concatenate([part.groups for part in (data.train, data.val, data.test)])
+    assert ages.min() == 1 and ages.max() == 116 and np.median(ages) == 29
     assert (ages > 100).sum() == 21
+    # the same photograph under several names, mostly with several ages
+    assert len(report["duplicates"]) == 375 and report["conflicting_ages"] == 205
+    assert sum(len(rows) - 1 for rows in report["duplicates"]) == 390
+    assert not report["repeated"] and data.source.endswith("copies=together")
+    parts = (data.train, data.val, data.test)
+    where = {row: k for k, part in enumerate(parts) for row in part.ids.tolist()}
+    assert all(len({where[row] for row in rows}) == 1 for rows in report["duplicates"])
+
+
+# The same photograph twice
+
+
+def noise(seed, side=64, **options):
+    rng = np.random.default_rng(seed)
+    file = io.BytesIO()
+    pixels = rng.integers(0, 255, (side, side, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, options.pop("format", "JPEG"), **options)
+    return file.getvalue()
+
+
+def inputs_of(data):
+    """Pixels of each row, for each part."""
+    parts = (data.train, data.val, data.test)
+    return [{x.numpy().tobytes() for x in part.inputs} for part in parts]
+
+
+def test_a_photograph_in_two_folders_counts_once(tmp_path):
+    for sub in ("a", "b/c"):
+        (tmp_path / "x" / sub).mkdir(parents=True)
+        for i in range(8):
+            (tmp_path / "x" / sub / f"{20 + i}_0_1_2017.jpg").write_bytes(noise(i))
+    data = load_faces("linear", tmp_path / "x")
+    assert data.report["images"] == 8 and not data.report["duplicates"]
+    assert data.report["repeated"] == [f"b/c/{20 + i}_0_1_2017.jpg" for i in range(8)]
+    one = load_faces("linear", tmp_path / "x" / "a")
+    for part in ("train", "val", "test"):
+        assert torch.equal(getattr(data, part).inputs, getattr(one, part).inputs)
+        assert torch.equal(getattr(data, part).outcomes, getattr(one, part).outcomes)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_identical_pixels_stay_in_one_split_however_named_and_encoded(tmp_path, seed):
+    for i in range(12):
+        content = noise(i)
+        (tmp_path / f"{20 + i}_0_1_2017.jpg").write_bytes(content)
+        (tmp_path / f"{60 + i}_1_0_2018.jpg").write_bytes(content)  # another name, another age
+        file = io.BytesIO()
+        Image.open(io.BytesIO(content)).save(file, "PNG")
+        (tmp_path / f"{90 + i}_1_0_2019.png").write_bytes(file.getvalue())
+    data = load_faces("linear", tmp_path, seed=seed)
+    parts = (data.train, data.val, data.test)
+    assert len(data.report["duplicates"]) == data.report["conflicting_ages"] == 12
+    where = {row: k for k, part in enumerate(parts) for row in part.ids.tolist()}
+    assert sorted(where) == list(range(36))
+    assert all(len({where[row] for row in rows}) == 1 for rows in data.report["duplicates"])
+    train, val, test = inputs_of(data)
+    assert not train & val and not train & test and not val & test
+
+
+@given(st.lists(st.integers(0, 5), min_size=6, max_size=40), st.integers(0, 100), st.data())
+def test_copies_together_keeps_sets_whole_and_the_order_else(labels, seed, data):
+    labels = np.array(labels)
+    copies = [np.flatnonzero(labels == k).tolist() for k in range(4)]  # 4 and 5: no copies
+    copies = [rows for rows in copies if len(rows) > 1]
+    given_order = np.random.default_rng(seed).permutation(len(labels))
+    order, end_of = faces.copies_together(given_order, copies)
+    assert sorted(order) == list(range(len(labels)))
+    cut = data.draw(st.integers(0, len(labels)))
+    assert cut <= end_of[cut] <= cut + max([len(rows) - 1 for rows in copies], default=0)
+    before = set(order[: end_of[cut]].tolist())
+    assert all(set(rows) <= before or not set(rows) & before for rows in copies)
+    free = [row for row in order if not any(row in rows for rows in copies)]
+    assert free == [row for row in given_order if row in free]
+    for rows in copies:  # they follow the first of them, in the order given
+        at = order.tolist().index(next(row for row in given_order if row in rows))
+        assert order[at : at + len(rows)].tolist() == [r for r in given_order if r in rows]
+
+
+def test_without_copies_order_and_source_are_as_ever(folder):
+    order = np.random.default_rng(3).permutation(50)
+    same, end_of = faces.copies_together(order, [])
+    assert (same == order).all() and (end_of == np.arange(51)).all()
+    data = load_faces("linear", folder, size=16, seed=3)
+    checksum = read_utkface(folder, 16)[2]
+    assert data.source == f"utkface sha256={checksum} scenario=linear size=16 n=7 seed=3"
+    rows = np.concatenate([part.ids for part in (data.train, data.val, data.test)])
+    assert rows.tolist() == np.random.default_rng(3).permutation(7).tolist()
+
+
+# Links, in archives and folders
+
+
+def add(tar, name, content=b"", kind=tarfile.REGTYPE, link=""):
+    member = tarfile.TarInfo(name)
+    member.size, member.type, member.linkname = len(content), kind, link
+    tar.addfile(member, io.BytesIO(content))
+
+
+def test_links_in_an_archive_are_read_or_named(tmp_path):
+    path = tmp_path / "faces.tar"
+    with tarfile.open(path, "w") as tar:
+        add(tar, "x/70_0_1_2017.jpg", kind=tarfile.SYMTYPE, link="20_0_1_2017.jpg")  # before it
+        for i in range(6):
+            add(tar, f"x/{20 + i}_0_1_2017.jpg", noise(i))
+        add(tar, "x/blob", noise(9))
+        add(tar, "x/82_0_1_2017.jpg", kind=tarfile.LNKTYPE, link="x/20_0_1_2017.jpg")
+        add(tar, "83_0_1_2017.jpg", kind=tarfile.SYMTYPE, link="x/blob")
+        add(tar, "84_0_1_2017.jpg", kind=tarfile.SYMTYPE, link="../../etc/face.jpg")
+        add(tar, "85_0_1_2017.jpg", kind=tarfile.SYMTYPE, link="85_0_1_2017.jpg")
+        add(tar, "86_0_1_2017.jpg", kind=tarfile.LNKTYPE, link="nowhere")
+        add(tar, "../87_0_1_2017.jpg", noise(10))
+        add(tar, "/88_0_1_2017.jpg", noise(11))
+    images, ages, _, report = read_utkface(path, 16)
+    assert ages.tolist() == [20, 21, 22, 23, 24, 25, 70, 82, 83]
+    assert torch.equal(images[0], images[6]) and torch.equal(images[0], images[7])
+    assert report["duplicates"] == [[0, 6, 7]] and report["other_files"] == 1
+    assert report["unread"] == {
+        "84_0_1_2017.jpg": "a link that leads out",
+        "85_0_1_2017.jpg": "a link in a circle",
+        "86_0_1_2017.jpg": "a link to no file",
+        "../87_0_1_2017.jpg": "its name leads out of the archive",
+        "/88_0_1_2017.jpg": "its name leads out of the archive",
+    }
+
+
+def test_links_in_a_folder_are_read_or_named(folder, tmp_path):
+    secret = tmp_path / "99_0_1_2017.jpg"
+    secret.write_bytes(noise(1))
+    name = "10_0_1_20170101.jpg.chip.jpg"
+    (folder / "80_0_1_2017.jpg").symlink_to(folder / name)
+    (folder / "81_0_1_2017.jpg").hardlink_to(folder / name)
+    (folder / "82_0_1_2017.jpg").symlink_to(secret)
+    (folder / "83_0_1_2017.jpg").symlink_to("83_0_1_2017.jpg")
+    (folder / "loop").symlink_to(folder)
+    (folder / "out").symlink_to(tmp_path)
+    _, ages, _, report = read_utkface(folder, 16)
+    assert ages.tolist() == [10, 20, 30, 40, 50, 60, 70, 80, 81]
+    assert report["duplicates"] == [[0, 7, 8]]
+    assert report["unread"] == {
+        "82_0_1_2017.jpg": "a link that leads out",
+        "83_0_1_2017.jpg": "a link in a circle",
+        "loop": "a link to a folder",
+        "out": "a link to a folder",
+    }
+
+
+# Sizes, mirroring, numbers
+
+
+def test_sizes_in_place_of_n():
+    data = load_faces("linear", size=8, sizes=(40, 20, 30), seed=5)
+    assert [len(part) for part in (data.train, data.val, data.test)] == [40, 20, 30]
+    assert data.source == "drawn-faces v1 scenario=linear size=8 sizes=40+20+30 seed=5"
+    assert load_faces("linear", size=8, n=(40, 20, 30), seed=5).source == data.source
+    same = load_faces("linear", size=8, n=90, seed=5)
+    assert same.source == "drawn-faces v1 scenario=linear size=8 n=90 seed=5"
+    assert torch.equal(data.train.inputs[:10], same.train.inputs[:10])
+    images, ages = drawn_faces(90, size=8, seed=5)
+    for part in (data.train, data.val, data.test):  # the id is the number of the face
+        assert torch.equal(part.inputs, images[torch.as_tensor(part.ids)])
+        assert (part.groups == ages[part.ids]).all() and isinstance(part.groups, np.ndarray)
+
+
+def test_only_training_faces_are_mirrored_and_only_when_asked():
+    data = load_faces("linear", size=8, n=50)
+    assert data.train.augment == (Mirror(),) and data.val.augment == data.test.augment == ()
+    plain = load_faces("linear", size=8, n=50, mirror=False)
+    assert plain.train.augment == () and plain.source == data.source
+    assert torch.equal(plain.train.inputs, data.train.inputs)
 
 
 # Figures
