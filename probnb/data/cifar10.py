@@ -63,8 +63,8 @@ def load_cifar10(data_dir=None, size=None, n=None, seed=0, cache_dir=None):
     size : int, optional
         Height and width of the images in pixels; by default 32, digits 16.
     n : int, optional
-        How many training images, a random sample; validation is then at most a quarter as many,
-        test at most half. By default all.
+        How many training images, a random sample; of validation and test then at most half as
+        many. By default all.
     seed : int, default=0
         Seed of the outcomes and of the sample; the test images are the same for every seed.
     cache_dir : path-like, optional
@@ -89,7 +89,7 @@ def load_cifar10(data_dir=None, size=None, n=None, seed=0, cache_dir=None):
     --------
     >>> digits = load_cifar10(n=200)
     >>> len(digits.train), len(digits.val), len(digits.test)
-    (200, 50, 100)
+    (200, 100, 100)
     >>> sorted(set(digits.test.probabilities[digits.test.groups == 3].tolist()))
     [0.30000001192092896]
     """
@@ -119,7 +119,7 @@ def load_cifar10h(question, data_dir, counts_dir, size=32, n=None, seed=0, cache
     Parameters
     ----------
     question : str
-        One of `CLASSES`: is it a cat?
+        One of `CLASSES`, as in "is it a cat?".
     data_dir : path-like
         CIFAR-10, as `read_cifar10` takes it.
     counts_dir : path-like
@@ -184,8 +184,12 @@ def load_judged_digits(size=None, n=None, seed=0):
 
     Parameters
     ----------
-    size, n, seed
+    size : int, optional
+        Height and width of the images in pixels; by default 16.
+    n : int, optional
         As in `load_cifar10`.
+    seed : int, default=0
+        Seed of the people, of the vote that is the outcome, and of the sample.
 
     Returns
     -------

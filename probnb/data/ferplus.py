@@ -55,8 +55,8 @@ def load_ferplus(question, data_dir, size=24, n=None, seed=0):
     size : {48, 24, 16, 12}, default=24
         Height and width of the images in pixels; smaller ones are means of blocks.
     n : int, optional
-        How many training images, a random sample; validation is then at most a quarter as
-        many, test half as many. By default all of every part.
+        How many training images, a random sample; of validation and test then at most half as
+        many. By default all of every part.
     seed : int, default=0
         Seed of the vote that is the outcome, and of the sample of training and validation
         images; the sample of test images is the same for every seed.

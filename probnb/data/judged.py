@@ -132,21 +132,20 @@ def judge(images, k, n, parts, source, seed=0, probabilities=None, augment=()):
 
 
 def cut(rows, n, seed=0):
-    """Take `n` training rows, and in proportion validation and test rows; see `load_ferplus`.
+    """Take a random sample of `n` training rows, and at most half as many of each other part.
 
-    `rows` are the row numbers of the three parts. A random sample of each part is taken: validation
-    at most a quarter of `n`, test at most a half, so that a small experiment is not spent on
-    predicting.
+    `rows` are the row numbers of the three parts by name. A small experiment is not spent on
+    predicting a large test set after every epoch; samples of fewer rows are within those of more.
     """
     if n is None:
         return rows
     n = check_integer(n, "n", minimum=8)
-    least = {"train": n, "val": max(1, n // 4), "test": max(1, n // 2)}
+    most = {"train": n, "val": n // 2, "test": n // 2}
     if n > len(rows["train"]):
         raise ValueError(f"n must be at most the {len(rows['train'])} training images; got {n}.")
     sub = dict(zip(rows, np.random.SeedSequence([seed, zlib.crc32(b"cut")]).spawn(3)))
     return {
-        name: np.sort(np.random.default_rng(sub[name]).permutation(part)[: least[name]])
+        name: np.sort(np.random.default_rng(sub[name]).permutation(part)[: most[name]])
         for name, part in rows.items()
     }
 

