@@ -161,13 +161,13 @@ def test_masked_outcomes_and_weights_are_refused():
 def test_weights_and_labels():
     np.testing.assert_array_equal(check_weights(pd.Series([1, 2], dtype="Int64")), [1, 2])
     for bad in ([1, None], ["1", "2"], [1, np.inf], [-1, 2], [0, 0]):
-        with pytest.raises(ValueError, match="^weights must"):
+        with pytest.raises(ValueError, match=r"^weights must"):
             check_weights(bad)
     assert list(check_vector(pd.Series(["a", "b"], dtype="string"), "groups")) == ["a", "b"]
     for missing in ([1, np.nan], ["a", None], pd.Series([1, None], dtype="Int64"),
                     np.array(["2020", "NaT"], "datetime64[Y]"),
                     np.ma.array([1, 2], mask=[0, 1])):  # fmt: skip
-        with pytest.raises(ValueError, match="^groups must"):
+        with pytest.raises(ValueError, match=r"^groups must"):
             check_vector(missing, "groups")
 
 

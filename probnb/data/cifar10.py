@@ -1,0 +1,407 @@
+"""CIFAR-10 whose classes set the probability of an outcome, and what people saw in its test images.
+
+Appendix J of the paper: class c of ten has p = c/10, and the outcome of an image is one draw from
+Bernoulli(p). Without data at hand the images are scikit-learn's handwritten digits, and the people
+are simulated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import os
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from sklearn.datasets import load_digits
+from tqdm.auto import tqdm
+
+from .. import scenarios, store
+from ..validation import check_choice, check_integer
+from .augment import Mirror
+from .base import ProbabilityData, Splits
+from .judged import cut, judge
+
+__all__ = ["CLASSES", "load_cifar10", "load_cifar10h", "load_judged_digits", "read_cifar10"]
+
+CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
+"""CIFAR-10's classes, number 0 to 9."""
+
+VOTERS = 10
+"""Simulated people who judge a digit."""
+
+CACHE_FORMAT = 1  # raise it when decoding changes, so that older caches are left alone
+_SUFFIXES = (".jpg", ".jpeg", ".png")
+
+log = logging.getLogger(__name__)
+
+
+def load_cifar10(data_dir=None, size=None, n=None, seed=0, cache_dir=None):
+    """Load images of ten classes with outcomes of probability c/10 for class c.
+
+    Parameters
+    ----------
+    data_dir : path-like, optional
+        As `read_cifar10` takes it. By default scikit-learn's 1,797 handwritten digits.
+    size : int, optional
+        Height and width of the images in pixels; by default 32, digits 16.
+    n : int, optional
+        How many training images, a random sample; of validation and test then at most half as
+        many. By default all.
+    seed : int, default=0
+        Seed of the outcomes and of the sample; the test images are the same for every seed.
+    cache_dir : path-like, optional
+        Where decoded images are kept; by default the environment variable ``PROBNB_CACHE``, else
+        the user's cache folder.
+
+    Returns
+    -------
+    Splits
+        Inputs are uint8 of shape (n, channels, size, size), groups the classes, row ids the
+        numbers of the images, counted through training and test. A tenth of the training images
+        is the validation set. Photographs are mirrored at random in training, digits are not.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or `data_dir` holds no images of classes.
+    FileNotFoundError
+        If `data_dir` does not exist.
+
+    Examples
+    --------
+    >>> digits = load_cifar10(n=200)
+    >>> len(digits.train), len(digits.val), len(digits.test)
+    (200, 100, 100)
+    >>> sorted(set(digits.test.probabilities[digits.test.groups == 3].tolist()))
+    [0.30000001192092896]
+    """
+    seed = check_integer(seed, "seed", minimum=0)
+    images, labels, rows, source, photographs = _load(data_dir, size, cache_dir)
+    p = labels / (labels.max() + 1)
+    y = scenarios.draw_outcomes(p, np.random.SeedSequence([seed, zlib.crc32(b"cifar10")]))
+    parts = cut(rows, n, seed) | {"test": cut(rows, n, 0)["test"]}
+    data = {
+        name: ProbabilityData(
+            images[torch.from_numpy(part)],
+            y[part],
+            probabilities=p[part],
+            groups=labels[part],
+            ids=part,
+            augment=(Mirror(),) if photographs and name == "train" else (),
+        )
+        for name, part in parts.items()
+    }
+    source = f"{source} p=c/10 size={images.shape[-1]} n={n} seed={seed}"
+    return Splits(**data, source=source, report={"images": len(images)})
+
+
+def load_cifar10h(question, data_dir, counts_dir, size=32, n=None, seed=0, cache_dir=None):
+    """Load CIFAR-10's test images with one person's answer, and what the others answered.
+
+    Parameters
+    ----------
+    question : str
+        One of `CLASSES`, as in "is it a cat?".
+    data_dir : path-like
+        CIFAR-10, as `read_cifar10` takes it.
+    counts_dir : path-like
+        CIFAR-10H: a folder with ``counts.npy`` or ``cifar10h-counts.npy`` of shape (10000, 10),
+        how many people named each class, in the original order of the test images; and, for
+        images in folders, ``test_labels.npy``, their original classes in that order.
+    size : int, default=32
+        Height and width of the images in pixels.
+    n : int, optional
+        How many training images, as in `load_cifar10`.
+    seed : int, default=0
+        Seed of the vote that is the outcome, and of the split: the data set has none, so 60 %
+        are for training, 15 % for validation and 25 % for the test.
+    cache_dir : path-like, optional
+        As in `load_cifar10`.
+
+    Returns
+    -------
+    probnb.data.judged.Judged
+        Splits and the other votes, about 50 an image; row ids are the numbers of the test images
+        in their original order.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or images and counts do not belong together.
+    FileNotFoundError
+        If a file is missing.
+    """
+    check_choice(question, CLASSES, "question")
+    seed = check_integer(seed, "seed", minimum=0)
+    counts, original = _read_counts(Path(counts_dir).expanduser())
+    images, labels, part, ordered, checksum = read_cifar10(data_dir, size, cache_dir)
+    images, labels = images[torch.from_numpy(part == 1)], labels[part == 1]
+    if not ordered:
+        images, labels = _original_order(images, labels, original)
+    if len(labels) != len(counts):
+        raise ValueError(
+            f"counts must have a row for each test image; got {len(counts)} and {len(labels)}."
+        )
+    agree = (counts.argmax(1) == labels).mean()
+    if agree < 0.9:
+        raise ValueError(
+            "counts must be in the order of the test images; the class that most people named is "
+            f"the image's own for {agree:.0%} of them."
+        )
+    rows = _thirds(len(labels), (0.6, 0.75), seed)
+    number = CLASSES.index(question)
+    digest = hashlib.sha256(np.ascontiguousarray(counts.astype("<i8"))).hexdigest()
+    source = f"cifar10h sha256={digest} images={checksum} question={question} size={size} n={n}"
+    total = counts.sum(1)
+    return judge(
+        images, counts[:, number], total, cut(rows, n, seed), source, seed, augment=(Mirror(),)
+    )
+
+
+def load_judged_digits(size=None, n=None, seed=0):
+    """Load scikit-learn's digits, each judged by ten simulated people who say yes with p = c/10.
+
+    A rehearsal of `load_cifar10h` and `probnb.data.ferplus.load_ferplus` that needs no data, and
+    whose probabilities are known, so that what is estimated from votes can be checked.
+
+    Parameters
+    ----------
+    size : int, optional
+        Height and width of the images in pixels; by default 16.
+    n : int, optional
+        As in `load_cifar10`.
+    seed : int, default=0
+        Seed of the people, of the vote that is the outcome, and of the sample.
+
+    Returns
+    -------
+    probnb.data.judged.Judged
+        Splits, with probabilities, and the other votes.
+    """
+    seed = check_integer(seed, "seed", minimum=0)
+    images, labels, rows, source, _ = _load(None, size, None)
+    p = labels / 10
+    rng = np.random.default_rng(np.random.SeedSequence([seed, zlib.crc32(b"judged")]))
+    parts = cut(rows, n, seed) | {"test": cut(rows, n, 0)["test"]}
+    people = np.full(len(p), VOTERS)
+    source = f"{source} voters={VOTERS} size={images.shape[-1]} n={n}"
+    return judge(images, rng.binomial(VOTERS, p), people, parts, source, seed, probabilities=p)
+
+
+def read_cifar10(path, size=32, cache_dir=None):
+    """Read images of classes, decoded once.
+
+    Parameters
+    ----------
+    path : path-like
+        One of: a folder with torchvision's ``cifar-10-batches-py``; a folder, or a ``.tar.gz``, of
+        JPEG or PNG images in ``train/<class>/`` and ``test/<class>/``; the same without ``train``
+        and ``test``, of which a sixth then becomes the test set.
+    size : int, default=32
+        Height and width of the images returned, in pixels.
+    cache_dir : path-like, optional
+        As in `load_cifar10`.
+
+    Returns
+    -------
+    images : torch.Tensor of shape (n, 3, size, size)
+        uint8; training images first.
+    labels : ndarray of shape (n,)
+        Class numbers; of folders, in the alphabetical order of their names.
+    part : ndarray of shape (n,)
+        0 for training, 1 for test.
+    ordered : bool
+        Whether the images are in CIFAR-10's original order (torchvision's format) or in that of
+        classes and file names.
+    checksum : str
+        SHA-256 of the contents.
+
+    Raises
+    ------
+    ValueError
+        If there are no images of at least two classes, or torchvision's files are damaged.
+    FileNotFoundError
+        If `path` does not exist.
+    """
+    size = check_integer(size, "size", minimum=8)
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"data_dir must be CIFAR-10; {str(path)!r} does not exist.")
+    if path.name == "cifar-10-batches-py":
+        path = path.parent
+    if (path / "cifar-10-batches-py").is_dir():
+        return _read_torchvision(path, size)
+    checksum = _checksum(path)
+    folder = cache_dir or os.environ.get("PROBNB_CACHE")
+    folder = folder or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
+    name = f"cifar10-v{CACHE_FORMAT}-{size}-{checksum[:16]}.safetensors"
+    cache = Path(folder).expanduser() / name
+    try:
+        tensors, _ = store.load(cache)
+    except (FileNotFoundError, ValueError) as error:
+        if cache.exists():
+            log.warning("Cache %s cannot be read (%s): decoding again.", cache, error)
+        tensors, report = _decode(path, size)
+        store.save(cache, tensors, {"checksum": checksum, "report": json.dumps(report)})
+    labels, part = tensors["labels"].numpy(), tensors["part"].numpy()
+    return tensors["images"], labels, part, False, checksum
+
+
+def _load(data_dir, size, cache_dir):
+    """Images, classes, rows of the parts, what they are, and whether they are photographs."""
+    if data_dir is None:
+        size = check_integer(16 if size is None else size, "size", minimum=8)
+        data, labels = load_digits(return_X_y=True)
+        images = torch.from_numpy(np.minimum(data * 16, 255).reshape(-1, 1, 8, 8)).float()
+        images = torch.nn.functional.interpolate(images, (size, size), mode="bilinear")
+        images = images.round().to(torch.uint8)
+        rows = _thirds(len(labels), (0.6, 0.75), 0)
+        return images, labels, rows, "scikit-learn digits", False
+    images, labels, part, _, checksum = read_cifar10(data_dir, size or 32, cache_dir)
+    order = np.random.default_rng(0).permutation(np.flatnonzero(part == 0))
+    points = len(order) // 10
+    rows = {
+        "train": np.sort(order[points:]),
+        "val": np.sort(order[:points]),
+        "test": np.flatnonzero(part == 1),
+    }
+    return images, labels, rows, f"cifar10 sha256={checksum}", True
+
+
+def _thirds(n, ends, seed):
+    """Random rows of the three parts, which end at the given shares."""
+    order = np.random.default_rng(seed).permutation(n)
+    cuts = [round(n * end) for end in ends]
+    return {k: np.sort(v) for k, v in zip(("train", "val", "test"), np.split(order, cuts))}
+
+
+def _read_torchvision(path, size):
+    from torchvision.datasets import CIFAR10  # verifies the files' checksums before it reads them
+
+    try:
+        sets = [CIFAR10(path, train=train) for train in (True, False)]
+    except RuntimeError as error:
+        raise ValueError(f"data_dir must hold CIFAR-10 whole; {str(path)!r}: {error}.") from None
+    data = np.concatenate([s.data for s in sets])
+    images = torch.from_numpy(np.ascontiguousarray(data.transpose(0, 3, 1, 2)))
+    if size != images.shape[-1]:
+        images = torch.stack([_tensor(Image.fromarray(image), size) for image in data])
+    labels = np.concatenate([np.asarray(s.targets) for s in sets])
+    part = np.repeat([0, 1], [len(s.data) for s in sets])
+    checksum = hashlib.sha256(np.ascontiguousarray(data)).hexdigest()
+    return images, labels, part, True, checksum
+
+
+def _files(path):
+    """Yield (name, function that reads it) of every image; an archive is read front to back."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.suffix.lower() in _SUFFIXES and file.is_file():
+                yield file.relative_to(path).as_posix(), file.read_bytes
+        return
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            for member in archive:
+                if member.isfile() and member.name.lower().endswith(_SUFFIXES):
+                    yield member.name, archive.extractfile(member).read
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"data_dir {str(path)!r} cannot be read as an archive: {error}") from None
+
+
+def _checksum(path):
+    """SHA-256 of an archive, or of the names and contents of a folder's images."""
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    for name, read in _files(path):
+        digest.update(f"{name}\0{hashlib.sha256(read()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _decode(path, size):
+    """Decode every image; return tensors sorted by part, class and name, and the report."""
+    found, corrupt = [], []
+    for name, read in tqdm(_files(path), desc=f"Decoding at {size} x {size}", unit="image"):
+        place = PurePosixPath(name)
+        try:
+            image = _tensor(Image.open(io.BytesIO(read()), formats=["JPEG", "PNG"]), size)
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            corrupt.append(name)
+        else:
+            found.append((place.parent.parent.name, place.parent.name, place.name, image))
+    if corrupt:
+        log.warning("CIFAR-10: skipped %d corrupt files: %s", len(corrupt), corrupt[:10])
+    found.sort(key=lambda row: row[:3])
+    classes = sorted({row[1] for row in found})
+    if len(classes) < 2:
+        raise ValueError(
+            "data_dir must hold a folder of JPEG or PNG images for each of at least two classes; "
+            f"{str(path)!r} has {len(found)} that can be decoded, of the classes {classes}."
+        )
+    if {row[0] for row in found} >= {"train", "test"}:
+        found = [row for row in found if row[0] in ("train", "test")]
+        part = np.array([row[0] == "test" for row in found], np.int64)
+    else:
+        part = (np.random.default_rng(0).permutation(len(found)) % 6 == 0).astype(np.int64)
+    order = np.argsort(part, kind="stable")
+    tensors = {
+        "images": torch.stack([found[i][3] for i in order]),
+        "labels": torch.tensor([classes.index(found[i][1]) for i in order]),
+        "part": torch.from_numpy(part[order]),
+    }
+    return tensors, {"images": len(found), "corrupt": sorted(corrupt)}
+
+
+def _tensor(image, size):
+    image = ImageOps.exif_transpose(image).convert("RGB")
+    if image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BICUBIC)
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1)
+
+
+def _read_counts(folder):
+    paths = [folder / name for name in ("counts.npy", "cifar10h-counts.npy")]
+    path = next((p for p in paths if p.exists()), None)
+    if path is None:
+        raise FileNotFoundError(f"counts_dir must hold counts.npy; {str(folder)!r} does not.")
+    counts = np.load(path, allow_pickle=False)
+    if counts.ndim != 2 or counts.shape[1] != len(CLASSES) or counts.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{path.name} must be whole numbers of shape (n, {len(CLASSES)}); got {counts.shape}, "
+            f"{counts.dtype}."
+        )
+    labels = folder / "test_labels.npy"
+    return counts.astype(np.int64), np.load(labels, allow_pickle=False) if labels.exists() else None
+
+
+def _original_order(images, labels, original):
+    """Put images sorted by class and name in the order that `original` lists their classes in."""
+    if original is None:
+        raise FileNotFoundError(
+            "counts_dir must hold test_labels.npy, the order of the test images, where data_dir "
+            "is a folder or an archive of images."
+        )
+    if not np.array_equal(np.sort(original), labels):  # labels are sorted: by class, then name
+        raise ValueError("test_labels must have as many images of each class as data_dir.")
+    place = np.empty(len(labels), np.int64)
+    place[np.argsort(original, kind="stable")] = np.arange(len(labels))
+    return images[torch.from_numpy(place)], labels[place]

@@ -1,0 +1,189 @@
+"""FER+: faces that ten people each judged, and the votes about them.
+
+Barsoum et al. (2016) asked ten people about each image of FER-2013 which of eight emotions they
+see, or none that they can name. Nothing of the data set comes with this project.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from ..validation import check_choice, check_integer
+from .augment import Mirror
+from .judged import cut, judge
+
+__all__ = ["EMOTIONS", "QUESTIONS", "load_ferplus", "read_ferplus"]
+
+EMOTIONS = (
+    "neutral",
+    "happiness",
+    "surprise",
+    "sadness",
+    "anger",
+    "disgust",
+    "fear",
+    "contempt",
+    "unknown",
+)
+"""What a voter could say, in the order of the columns."""
+
+QUESTIONS = {
+    **{name: (name,) for name in EMOTIONS[:-1]},
+    "negative": ("sadness", "anger", "disgust", "fear", "contempt"),
+}
+"""Yes-or-no questions, and the answers that count as yes; a vote for "unknown" is a no."""
+
+SIDE = 48
+"""Height and width of the images as distributed, in pixels."""
+
+
+def load_ferplus(question, data_dir, size=24, n=None, seed=0):
+    """Load faces with one person's answer to a question, and what the others answered.
+
+    Parameters
+    ----------
+    question : {"neutral", "happiness", "negative", ...}
+        A key of `QUESTIONS`: one of eight emotions, or ``"negative"`` for five of them.
+    data_dir : path-like
+        As `read_ferplus` takes it.
+    size : {48, 24, 16, 12}, default=24
+        Height and width of the images in pixels; smaller ones are means of blocks.
+    n : int, optional
+        How many training images, a random sample; of validation and test then at most half as
+        many. By default all of every part.
+    seed : int, default=0
+        Seed of the vote that is the outcome, and of the sample of training and validation
+        images; the sample of test images is the same for every seed.
+
+    Returns
+    -------
+    probnb.data.judged.Judged
+        Splits as the data set has them (training, public test, private test); inputs are uint8 of
+        shape (n, 1, size, size), row ids the numbers of the images in the file. A mirrored face
+        has the same expression, so training images are mirrored at random.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or the files are not FER+.
+    FileNotFoundError
+        If there is nothing at `data_dir`.
+    """
+    check_choice(question, QUESTIONS, "question")
+    if SIDE % check_integer(size, "size", minimum=12):
+        raise ValueError(f"size must be 48, 24, 16 or 12; got {size}.")
+    seed = check_integer(seed, "seed", minimum=0)
+    images, votes, split, checksum = read_ferplus(data_dir)
+    yes = votes[:, [EMOTIONS.index(name) for name in QUESTIONS[question]]].sum(1)
+    rows = {name: np.flatnonzero(split == i) for i, name in enumerate(("train", "val", "test"))}
+    parts = cut(rows, n, seed) | {"test": cut(rows, n, 0)["test"]}
+    source = f"ferplus sha256={checksum} question={question} size={size} n={n}"
+    return judge(
+        shrink(images, size), yes, votes.sum(1), parts, source, seed=seed, augment=(Mirror(),)
+    )
+
+
+def read_ferplus(path):
+    """Read the images and all votes.
+
+    Parameters
+    ----------
+    path : path-like
+        A folder with ``fer2013.csv`` (pixels, as Kaggle gives it) and ``fer2013new.csv`` (votes, as
+        Microsoft gives it), or an ``.npz`` of ``images`` (n, 48, 48), ``votes`` (n, 9) and
+        ``split`` (n,), 0 training, 1 public test, 2 private test; or a folder with
+        ``ferplus.npz``.
+
+    Returns
+    -------
+    images : ndarray of shape (n, 48, 48)
+        uint8.
+    votes : ndarray of shape (n, 9)
+        How many of ten people chose each of `EMOTIONS`; int64.
+    split : ndarray of shape (n,)
+        0, 1 or 2.
+    checksum : str
+        SHA-256 of what was read.
+
+    Raises
+    ------
+    ValueError
+        If the files do not hold what they should.
+    FileNotFoundError
+        If there is nothing at `path`.
+
+    Notes
+    -----
+    Of the CSV files three kinds of rows are left out: images that a voter called no face, images
+    without at least two votes, and later copies of an image that occurs more than once, in
+    whatever part, so that no test image was trained on.
+    """
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"data_dir must be FER+; {str(path)!r} does not exist.")
+    if path.is_dir() and (path / "ferplus.npz").exists():
+        path = path / "ferplus.npz"
+    images, votes, split = _read_csv(path) if path.is_dir() else _read_npz(path)
+    digest = hashlib.sha256(np.ascontiguousarray(images))
+    for part in (votes.astype("<i8"), split.astype("<i8")):
+        digest.update(np.ascontiguousarray(part))
+    return images, votes, split, digest.hexdigest()
+
+
+def shrink(images, size):
+    """Images of shape (n, side, side) as a tensor (n, 1, size, size) of rounded block means."""
+    n, side, _ = images.shape
+    block = side // size
+    if block == 1:
+        return torch.from_numpy(images)[:, None]
+    sums = images.reshape(n, size, block, size, block).sum((2, 4), dtype=np.uint16)
+    return torch.from_numpy(((sums + block * block // 2) // block**2).astype(np.uint8))[:, None]
+
+
+def _read_npz(path):
+    wanted = f"data_dir must be an .npz of images (n, {SIDE}, {SIDE}), votes (n, 9) and split (n,)"
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            images, votes, split = (file[name] for name in ("images", "votes", "split"))
+    except (KeyError, ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{wanted}; {str(path)!r}: {error}.") from None
+    shapes = images.shape, votes.shape, split.shape
+    n = len(images)
+    if shapes != ((n, SIDE, SIDE), (n, len(EMOTIONS)), (n,)) or images.dtype != np.uint8:
+        raise ValueError(f"{wanted}; {str(path)!r} has {shapes}, images of {images.dtype}.")
+    if votes.dtype.kind not in "ui" or not np.isin(split, (0, 1, 2)).all():
+        raise ValueError(f"{wanted}: votes whole numbers, split 0, 1 or 2; {str(path)!r} has not.")
+    return images, votes.astype(np.int64), split.astype(np.int64)
+
+
+def _read_csv(folder):
+    files = [folder / "fer2013.csv", folder / "fer2013new.csv"]
+    for file in files:
+        if not file.exists():
+            raise FileNotFoundError(f"data_dir must hold {file.name}; {str(folder)!r} does not.")
+    pixels, labels = (pd.read_csv(file) for file in files)
+    missing = [c for c in ("Usage", *EMOTIONS, "NF") if c not in labels]
+    if missing or "pixels" not in pixels or len(pixels) != len(labels):
+        raise ValueError(
+            f"data_dir must hold fer2013.csv and fer2013new.csv of equally many rows; got "
+            f"{len(pixels)} and {len(labels)}, columns missing: {missing or 'none'}."
+        )
+    usage = {"Training": 0, "PublicTest": 1, "PrivateTest": 2}
+    split = labels["Usage"].map(usage).fillna(-1).to_numpy(np.int64)
+    votes = labels[list(EMOTIONS)].to_numpy(np.int64)
+    first = ~pixels["pixels"].duplicated().to_numpy()
+    keep = first & (labels["NF"] == 0).to_numpy() & (votes.sum(1) >= 2) & (split >= 0)
+    try:
+        images = [np.array(text.split(), np.uint8) for text in pixels["pixels"][keep]]
+        images = np.stack(images).reshape(-1, SIDE, SIDE)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"fer2013.csv must have {SIDE}x{SIDE} values from 0 to 255 in each row: {error}."
+        ) from None
+    return images, votes[keep], split[keep]
