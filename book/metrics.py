@@ -39,7 +39,7 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 from probnb.notebook import check_parameters, results_path, smoke
 
 check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
-from probnb.experiment.stored_runs import check_scenarios
+from probnb.chapters.metrics.runs import check_scenarios
 from probnb.validation import check_integer
 
 globals().update({"scenarios": "linear", "replicates": 50, "draws": 10} if smoke() else {})
@@ -275,7 +275,7 @@ Markdown(
 
 # %%
 from probnb.chapters.metrics import study
-from probnb.experiment.stored_runs import complete_runs
+from probnb.chapters.metrics.runs import complete_runs
 
 runs = complete_runs(results, scenarios, seed)
 models = study.collect_models(runs.values())

@@ -53,17 +53,18 @@ replicates = 1000  # bootstrap replicates
 retrain = False  # train again what other code has trained
 
 # %% tags=["hide-input"]
-from probnb.experiment.profiles import PROFILE_FIELDS, make_profile
-from probnb.methods import check_methods
+from probnb.experiment import profiles
 from probnb.notebook import check_parameters, default_profile, find_path, results_path
-from probnb.scenarios import SCENARIOS
-from probnb.validation import check_choice, check_integer
 
 check_parameters(
     globals(),
-    [*PROFILE_FIELDS, *"scenario data_dir profile seed methods mirror device".split()]
-    + "results_dir replicates retrain".split(),
+    f"""scenario data_dir profile seed methods mirror device results_dir replicates retrain
+    {" ".join(profiles.PROFILE_FIELDS)}""",
 )
+from probnb.methods import check_methods
+from probnb.scenarios import SCENARIOS
+from probnb.validation import check_choice, check_integer
+
 check_choice(scenario, SCENARIOS, "scenario")
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(mirror, (True, False), "mirror")
@@ -72,7 +73,7 @@ check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
 methods = check_methods(methods)
 profile = default_profile(profile)
-settings = make_profile(profile, **{k: v for k, v in globals().items() if k in PROFILE_FIELDS})
+settings = profiles.profile_of(profile, globals())
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
 

@@ -32,11 +32,10 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.data.face_rendering",
     "probnb.report.example",
     "probnb.theory.logistic_normal",
-    "probnb.chapters.theory.parameters",
-    "probnb.chapters.theory.words",
     "probnb.validation",
 }
 MODULES = sorted(m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb."))
+INTERNAL |= {name for name in MODULES if name.startswith("probnb.chapters")}
 
 
 def tracked():

@@ -5,12 +5,13 @@ No torch here, so that a notebook can check its parameters in its first second.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field, fields, replace
 
 from ..methods import LOSSES, TARGETS
 from ..validation import check_choice, check_integer, check_number
 
-__all__ = ["GRID_FIELDS", "PROFILES", "PROFILE_FIELDS", "Profile", "make_profile"]
+__all__ = ["GRID_FIELDS", "PROFILES", "PROFILE_FIELDS", "Profile", "make_profile", "profile_of"]
 
 
 @dataclass(frozen=True)
@@ -214,3 +215,34 @@ def make_profile(name="quick", **overrides):
     tried = {k: v if isinstance(v, tuple) else (v,) for k, v in many.items() if k in GRID_FIELDS}
     direct = {key: value for key, value in many.items() if key not in GRID_FIELDS}
     return replace(profile, **direct, grid={**profile.grid, **tried})
+
+
+def profile_of(name, namespace):
+    """Return the profile with whatever a notebook's variables override of it.
+
+    Parameters
+    ----------
+    name : str
+        Where to start from.
+    namespace : dict
+        The notebook's ``globals()``; text such as ``"5, 15"`` stands for several numbers.
+
+    Returns
+    -------
+    Profile
+        The result, checked.
+    """
+    given = {key: value for key, value in namespace.items() if key in PROFILE_FIELDS}
+    return make_profile(name, **{key: _numbers(key, value) for key, value in given.items()})
+
+
+def _numbers(name, value):
+    if not isinstance(value, str) or name in ("stem", "cape", "finetune_schedule"):
+        return value
+    try:
+        read = ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        raise ValueError(
+            f"{name} must be a number or several with commas; got {value!r}."
+        ) from None
+    return tuple(read) if isinstance(read, (list, tuple)) else read

@@ -400,7 +400,9 @@ class Pooled(nn.Module):
     def __init__(self, in_channels, units=4):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(in_channels, units, 3, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+            nn.Conv2d(in_channels, units, 3, stride=2),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
             nn.Linear(units, 2),
         )
 

@@ -56,8 +56,8 @@ def collect_models(runs):
         epochs = pd.read_parquet(run.directory / "epochs.parquet").query("epoch > 0")
         epochs = epochs.rename(columns={"fit": "unit"})
         tables += [
-            point.assign(scenario=run.scenario, kind="method", name=names, unit=names),
-            epochs.assign(scenario=run.scenario, kind="epoch", name=epochs["method"]),
+            point.assign(scenario=run.record["task"], kind="method", name=names, unit=names),
+            epochs.assign(scenario=run.record["task"], kind="epoch", name=epochs["method"]),
         ]
     return pd.concat(tables, ignore_index=True)[["scenario", "kind", "name", "unit", *METRICS]]
 
