@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import __version__, empirical
 from ..data import augment, base
-from ..training import batches, checkpoint, loop, losses, models
+from ..training import batches, checkpoint, loop, losses, models, targets
 
 __all__ = ["fingerprint", "machine"]
 
@@ -43,7 +43,9 @@ def fingerprint(job):
     network = job.network.kind
     network = models.NETWORKS[network] if isinstance(network, str) else network
     parts = [text for module in _SHARED for text in _module(module)]
-    parts += [*_code(loss), *_code(type(job.targets)), *_code(network), *_module(empirical)]
+    parts += [*_code(loss), *_code(job.targets), *_code(network)]
+    if isinstance(job.targets, targets.Calibrated):
+        parts += _module(empirical)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -62,7 +64,7 @@ def _module(module):
     return [
         text
         for name, value in sorted(vars(module).items())
-        if getattr(value, "__module__", None) == module.__name__
+        if getattr(value, "__module__", None) == module.__name__ and value is not base.Bags
         for text in (name, *_code(value))
     ]
 

@@ -108,10 +108,11 @@ def predict_logits(fabric, model, data, batch_size=512):
         Examples at a time and process.
     """
     model.eval()
-    parts = [
-        gather(fabric, model(*data.batch(rows[fabric.global_rank :: fabric.world_size])), len(rows))
-        for rows in torch.arange(len(data)).split(batch_size * fabric.world_size)
-    ]
+    parts = []
+    with fabric.autocast():  # an averaged model is not set up by Fabric
+        for rows in torch.arange(len(data)).split(batch_size * fabric.world_size):
+            mine = rows[fabric.global_rank :: fabric.world_size]
+            parts.append(gather(fabric, model(*data.batch(mine)), len(rows)))
     return torch.cat(parts)
 
 

@@ -15,8 +15,9 @@ __all__ = ["Run"]
 class Run:
     """The state of a training between two epochs, and its file."""
 
-    def __init__(self, model, optimizer, scheduler):
+    def __init__(self, model, optimizer, scheduler, average=None):
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self.average = average  # of the model's weights, which is kept in their place
         self.history, self.best, self.logits, self.best_epoch = [], {}, {}, 0
 
     @property
@@ -46,13 +47,16 @@ class Run:
     def _keep(self, logits):
         self.best_epoch = self.epoch
         self.logits.update({f"best_{name}": value.clone() for name, value in logits.items()})
-        self.best = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
+        kept = self.average.module if self.average else self.model
+        self.best = {k: v.detach().cpu().clone() for k, v in kept.state_dict().items()}
 
     def save(self, path):
         """Write everything that the next epoch needs."""
         momentum = self.optimizer.state_dict()["state"]
+        average = self.average.state_dict() if self.average else {}
         tensors = {
             **{f"model.{k}": v for k, v in self.model.state_dict().items()},
+            **{f"average.{k}": v for k, v in average.items()},
             **{f"best.{k}": v for k, v in self.best.items()},
             **{f"logits.{k}": v for k, v in self.logits.items()},
             **{
@@ -79,6 +83,8 @@ class Run:
         part = partial(store.part, tensors)
         self.model.load_state_dict(part("model."))
         self.best, self.logits = part("best."), part("logits.")
+        if self.average:
+            self.average.load_state_dict(part("average."))
         state = self.optimizer.state_dict()
         # Fused SGD walks raw memory: a buffer must be laid out like its parameter.
         parameters = list(self.model.parameters())

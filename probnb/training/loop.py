@@ -50,6 +50,9 @@ class Recipe:
     adversarial : float, default=0
         Size of a fast-gradient-sign step, in normalised input units, on which the loss is taken
         as well; 0 for none. Deep ensembles (Lakshminarayanan et al. 2017) use it.
+    averaging : float, default=0
+        Decay per step of an exponential average of the weights, which then predicts and is kept in
+        their place; 0 for none.
     seed : int, default=0
         Seed of the order of examples, of the augmentation and of resampled labels.
     """
@@ -64,6 +67,7 @@ class Recipe:
     patience: int | None = None
     adversarial: float = 0.0
     seed: int = 0
+    averaging: float = 0.0
 
     def __post_init__(self):
         check_integer(self.batch_size, "batch_size", minimum=2)  # batch normalisation needs two
@@ -74,6 +78,7 @@ class Recipe:
         check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
         for name in ("momentum", "weight_decay", "adversarial"):
             check_number(getattr(self, name), name, 0)
+        check_number(self.averaging, "averaging", 0, 1)
         check_choice(self.schedule, ("plateau", "cosine", "constant"), "schedule")
 
 
@@ -189,10 +194,12 @@ def fit(
     wrapped, optimizer = fabric.setup(model, optimizer)
     _check_model(wrapped, train)
     scheduler = _make_scheduler(optimizer, recipe)
-    run = Run(model, optimizer, scheduler)
+    average = _make_average(model, recipe)
+    judged = average or wrapped  # whose predictions count
+    run = Run(model, optimizer, scheduler, average)
 
     if checkpoint is None or not run.restore(checkpoint):
-        run.start(*_assess(fabric, wrapped, splits), keep_start)
+        run.start(*_assess(fabric, judged, splits), keep_start)
     bar = tqdm(total=recipe.epochs, initial=run.epoch, disable=on_epoch is not None, unit="epoch")
     with bar:
         while run.epoch < recipe.epochs and not _out_of_patience(run, recipe):
@@ -200,14 +207,14 @@ def fit(
             soft = targets(
                 epoch,
                 train,
-                lambda: predict_logits(fabric, wrapped, train).softmax(1)[:, 1],
+                lambda: predict_logits(fabric, judged, train).softmax(1)[:, 1],
                 recipe.seed,
             )
             row = {"calibration": int(soft is not train.outcomes)}
             row["train_ce"] = train_one_epoch(
-                fabric, wrapped, optimizer, train, soft, loss, recipe, epoch
+                fabric, wrapped, optimizer, train, soft, loss, recipe, epoch, average
             )
-            assessed, logits = _assess(fabric, wrapped, splits)
+            assessed, logits = _assess(fabric, judged, splits)
             row["seconds"] = time.perf_counter() - began
             row["cpu_seconds"] = time.process_time() - worked
             run.record(row | assessed, logits)
@@ -220,7 +227,7 @@ def fit(
     return Fit(run.best, run.logits, run.history, run.best_epoch)
 
 
-def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch):
+def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, average=None):
     """Take one pass of SGD over `data` towards the targets `soft`.
 
     Order and augmentation depend on the seed and the epoch alone. A last batch of one joins the
@@ -244,6 +251,8 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch):
         Batch size, seed and adversarial step.
     epoch : int
         Number of the epoch, from 1.
+    average : torch.optim.swa_utils.AveragedModel, optional
+        Takes part of the weights after every step.
 
     Returns
     -------
@@ -270,6 +279,8 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch):
             shifted = (x + recipe.adversarial * x.grad.sign()).detach()
             fabric.backward(loss(gather(fabric, model(shifted, *rest), len(rows)), target, weights))
         optimizer.step()
+        if average is not None:
+            average.update_parameters(model.module)
         with torch.no_grad():
             seen = len(rows) if weights is None else weights.sum()
             total += seen * CrossEntropy()(logits, outcomes, weights)
@@ -334,6 +345,13 @@ def _make_scheduler(optimizer, recipe):
     if recipe.schedule == "cosine":
         return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, recipe.epochs)
     return None
+
+
+def _make_average(model, recipe):
+    if not recipe.averaging:
+        return None
+    decay = torch.optim.swa_utils.get_ema_multi_avg_fn(recipe.averaging)
+    return torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=decay, use_buffers=True)
 
 
 def _out_of_patience(run, recipe):

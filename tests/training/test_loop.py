@@ -101,10 +101,37 @@ def test_same_seed_same_numbers_other_seed_other_numbers():
     assert not same(train(recipe), train(replace(recipe, seed=1)))
 
 
+def test_averaged_weights_are_the_exponential_average_of_every_step():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 2))
+    start = {k: v.clone() for k, v in model.state_dict().items()}
+    seen = []
+    update = torch.optim.swa_utils.AveragedModel.update_parameters
+
+    def note(self, trained):
+        seen.append({k: v.clone() for k, v in trained.state_dict().items()})
+        update(self, trained)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.swa_utils.AveragedModel, "update_parameters", note)
+        recipe = Recipe(epochs=1, batch_size=50, averaging=0.8, learning_rate=0.01)
+        result = fit(model, SPLITS, recipe, fabric=make_fabric("cpu", "32-true"),
+                     on_epoch=lambda row: None)  # fmt: skip
+    assert len(seen) == 6
+    for name in start:
+        expected = seen[0][name]
+        for step in seen[1:]:
+            expected = 0.8 * expected + 0.2 * step[name]
+        torch.testing.assert_close(result.weights[name], expected)
+
+
 @pytest.mark.parametrize("schedule", ["plateau", "cosine", "constant"])
 @pytest.mark.parametrize("targets", [Observed(), Resampled(), Calibrated("kernel", neighbours=20)])
 def test_interrupted_training_ends_with_the_same_numbers(tmp_path, schedule, targets):
-    recipe = Recipe(epochs=5, batch_size=32, schedule=schedule, plateau_patience=1)
+    averaging = 0.5 if schedule == "constant" else 0.0
+    recipe = Recipe(
+        epochs=5, batch_size=32, schedule=schedule, plateau_patience=1, averaging=averaging
+    )
     whole = train(recipe, targets)
     for stop in (2, 4):
 
