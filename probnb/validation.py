@@ -146,7 +146,7 @@ def check_weights(w, name="weights", empty=False):
     w, given = _numbers(w, name, empty)
     _refuse(~((w >= 0) & np.isfinite(w)), given, f"{name} must be finite and at least 0")
     if len(w) and not w.any():
-        raise ValueError(f"{name} must have a value above 0; all {len(w)} are 0.")
+        raise ValueError(f"{name} must have a value above 0; all {len(w)} are zero.")
     return w
 
 

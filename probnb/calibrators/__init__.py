@@ -5,22 +5,24 @@ classifier: ``fit(logits, y)`` on validation rows, then ``predict_proba(logits)`
 Appendix G ("Calibration Baselines").
 """
 
-from .common import CalibrationWarning, logits_from_probabilities
+from .common import logits_from_probabilities
 from .dirichlet import BetaCalibration, DirichletCalibration
 from .nonparametric import HistogramBinning, IsotonicCalibration, MixNMatch
 from .scaling import PlattScaling, TemperatureScaling
+from .storage import load, save
 
 __all__ = [
     "CALIBRATORS",
     "BetaCalibration",
-    "CalibrationWarning",
     "DirichletCalibration",
     "HistogramBinning",
     "IsotonicCalibration",
     "MixNMatch",
     "PlattScaling",
     "TemperatureScaling",
+    "load",
     "logits_from_probabilities",
+    "save",
 ]
 
 CALIBRATORS = {
@@ -32,4 +34,5 @@ CALIBRATORS = {
     "isotonic": IsotonicCalibration,
     "histogram": HistogramBinning,
 }
-"""The calibrators by name: those of the paper's tables, and the two classical ones."""
+"""The calibrators by name: those of the paper's tables, and the two classical ones. Each class has
+a ``label`` for tables; to add a calibrator, add its class here."""

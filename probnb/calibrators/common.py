@@ -1,47 +1,37 @@
-"""What the calibrators share: reading logits and labels, flags, and one convex solver."""
+"""What the calibrators share: reading logits, labels and weights, and one convex solver."""
 
 from __future__ import annotations
 
 import warnings
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit, logit
-from scipy.stats import mannwhitneyu
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..metrics.sample import check_row_weights
 from ..metrics.scores import CLIP
-from ..validation import check_probabilities
+from ..validation import check_probabilities, refuse_masked
 
-__all__ = ["CalibrationWarning", "logits_from_probabilities"]
+__all__ = ["logits_from_probabilities"]
 
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
-_MESSAGES = {
-    "separable": "the logits separate the outcomes perfectly, so that no finite map is best; the "
-    "fit stops at a steep one, whose certainty the data cannot support",
-    "inverted": "the outcomes fall as the logits rise; are the labels or the columns swapped?",
-    "uninformative": "the logits do not order the outcomes better than chance would; the fit "
-    "says little more than the base rate",
-    "bounded": "the best temperature is infinite; the fit stops at a large one, which makes every "
-    "probability 1/2",
-}
-
-
-class CalibrationWarning(UserWarning):
-    """A calibrator was fitted to outcomes that make its map doubtful; see its ``flags_``."""
+EXCESS = 1e-9  # log-loss above the optimum at which a fit counts as having reached it
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
     """The scikit-learn contract for a map of log-odds.
 
-    A calibrator adds ``_fit(X, log_odds, y)``, which may return further flags, and
-    ``_map(X, log_odds)``.
+    A calibrator adds a ``label`` for tables, ``_fit(X, log_odds, y, weights)``, whose weights are
+    above 0 and add up to 1, and ``_map(X, log_odds)``.
     """
 
-    def fit(self, X, y):
+    label = ""
+
+    def fit(self, X, y, sample_weight=None):
         """Fit the map to the logits of held-out rows.
 
         Parameters
@@ -51,6 +41,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             of outcome 1 alone, which carry the same probability.
         y : array-like of shape (n,)
             Outcomes of two classes (0 and 1, or any two labels, in sorted order).
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row, at least 0; their scale does not matter. Rows of weight 0 are left
+            out.
 
         Returns
         -------
@@ -64,12 +57,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
         Warns
         -----
-        CalibrationWarning
-            If the outcomes are separable, inverted or unrelated to the logits (see ``flags_``).
+        sklearn.exceptions.ConvergenceWarning
+            If the best map cannot be reached.
         """
+        refuse_masked(X, "X")
+        refuse_masked(y, "y")
         X, y = _as_columns(X), np.asarray(y) if isinstance(y, (list, tuple)) else y
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
+        kept, weights = check_row_weights(sample_weight, len(y), "sample_weight")
+        if kept is not None:
+            X, y = X[kept], y[kept]
         self.classes_, y = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
             kind = type_of_target(y)
@@ -82,12 +80,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 f"y must hold two classes; got one class only, {self.classes_[0]!r}, from which "
                 "no calibration can be learnt."
             )
-        y = y.astype(np.float64)
-        log_odds = self._log_odds(X)
-        self.flags_ = _flags(log_odds, y) + (self._fit(X, log_odds, y) or ())
-        for flag in self.flags_:
-            message = f"{type(self).__name__}: {_MESSAGES[flag]}."
-            warnings.warn(message, CalibrationWarning, stacklevel=2)
+        weights = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
+        self._fit(X, self._log_odds(X), y.astype(np.float64), weights)
         return self
 
     def predict_proba(self, X):
@@ -104,6 +98,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             Probabilities of ``classes_``, float64; the second column is that of outcome 1.
         """
         check_is_fitted(self)
+        refuse_masked(X, "X")
         X = validate_data(self, _as_columns(X), dtype=np.float64, reset=False)
         return self._map(X, self._log_odds(X))
 
@@ -128,7 +123,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"X must hold two columns of logits, or one of log-odds; got {X.shape[1]} columns."
             )
-        return X[:, 0] if X.shape[1] == 1 else X[:, 1] - X[:, 0]
+        if X.shape[1] == 1:
+            return X[:, 0]
+        with np.errstate(over="ignore"):
+            log_odds = X[:, 1] - X[:, 0]
+        if not np.isfinite(log_odds).all():
+            row = int(np.argmin(np.isfinite(log_odds)))
+            raise ValueError(f"X must hold logits of finite difference; got {X[row]} in row {row}.")
+        return log_odds
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -172,51 +174,77 @@ def two_columns(log_odds):
     return np.column_stack([expit(-log_odds), expit(log_odds)])
 
 
-def rms(x):
+def rms(x, weights):
     """Root mean square of a vector, 1 if that is 0 (so that it can divide)."""
     largest = np.abs(x).max()
-    return largest * np.sqrt(np.mean((x / largest) ** 2)) if largest > 0 else 1.0
+    return largest * np.sqrt(weights @ (x / largest) ** 2) if largest > 0 else 1.0
 
 
-def solve_logistic(X, y, start, penalty=None):
-    """Minimise the mean log-loss of ``expit(X @ theta)`` by a trust-region Newton method.
+def log_loss(log_odds, y, weights):
+    """Mean log-loss; `y` may lie between 0 and 1."""
+    return weights @ (y * np.logaddexp(0, -log_odds) + (1 - y) * np.logaddexp(0, log_odds))
+
+
+def unreached(calibrator, excess, why):
+    """Warn that a fit stopped short of its optimum, and by how much."""
+    text = f"{type(calibrator).__name__} stops up to {excess:.1e} above its best log-loss: {why}."
+    warnings.warn(text, ConvergenceWarning, stacklevel=4)
+
+
+def solve_logistic(X, y, weights, start, penalty=0.0):
+    """Minimise the mean log-loss of ``expit(X @ theta)`` by Newton's method.
 
     Parameters
     ----------
     X : ndarray of shape (n, k)
         Columns of about unit size.
     y : ndarray of shape (n,)
-        Outcomes, 0.0 and 1.0.
+        Outcomes, or targets in [0, 1].
+    weights : ndarray of shape (n,)
+        Weights with the sum 1.
     start : ndarray of shape (k,)
         Where to start. ``RIDGE * |theta - start|**2`` is added, so that a best theta exists and
         is unique for any data, with a log-loss not above that of `start`.
-    penalty : ndarray of shape (k,), optional
-        Weights of a further penalty, ``penalty @ theta**2``.
+    penalty : float or ndarray of shape (k,), default=0
+        Weights of a further penalty, ``penalty * theta**2``.
 
     Returns
     -------
-    ndarray of shape (k,)
+    theta : ndarray of shape (k,)
         The minimiser.
+    excess : float
+        How far the objective may be above its minimum: half of Newton's decrement.
     """
-    penalty = np.zeros(len(start)) if penalty is None else penalty
-    signed = np.where(y == 1, -1.0, 1.0)
 
     def value(theta):
-        loss = np.logaddexp(0, signed * (X @ theta)).mean()
-        return loss + RIDGE * np.sum((theta - start) ** 2) + penalty @ theta**2
+        loss = log_loss(X @ theta, y, weights)
+        return loss + np.sum(RIDGE * (theta - start) ** 2 + penalty * theta**2)
 
     def gradient(theta):
-        residual = expit(X @ theta) - y
-        return residual @ X / len(y) + 2 * RIDGE * (theta - start) + 2 * penalty * theta
+        residual = weights * (expit(X @ theta) - y)
+        return residual @ X + 2 * RIDGE * (theta - start) + 2 * penalty * theta
 
     def hessian(theta):
         q = expit(X @ theta)
-        return (X.T * (q * (1 - q))) @ X / len(y) + np.diag(2 * RIDGE + 2 * penalty)
+        return (X.T * (weights * q * (1 - q))) @ X + np.diag(2 * RIDGE + 2 * penalty + 0 * theta)
 
-    options = {"gtol": 1e-10, "max_trust_radius": 1e6}
-    return minimize(
-        value, start, jac=gradient, hess=hessian, method="trust-exact", options=options
-    ).x
+    theta = np.array(start, dtype=np.float64)
+    for _ in range(200):
+        slope = gradient(theta)
+        step = -np.linalg.solve(hessian(theta), slope)
+        excess = -slope @ step / 2
+        if excess < 1e-17:
+            break
+        here, size = value(theta), 1.0
+        # Convex: a point on the step where the slope still falls is lower, rounding or not.
+        while (
+            gradient(theta + size * step) @ step > 0
+            and value(theta + size * step) > here - 1e-4 * size * excess
+            and size > 1e-12
+        ):
+            size /= 2
+        theta = theta + size * step
+    return theta, excess
 
 
 def _as_columns(X):
@@ -225,16 +253,3 @@ def _as_columns(X):
         return X
     X = np.asarray(X)
     return X.reshape(-1, 1) if X.ndim == 1 else X
-
-
-def _flags(log_odds, y):
-    """Name what is doubtful about the order of the outcomes along the log-odds."""
-    ones, zeros = log_odds[y == 1], log_odds[y == 0]
-    if zeros.max() < ones.min():
-        return ("separable",)
-    if zeros.min() == ones.max() == zeros.max() == ones.min():
-        return ("uninformative",)
-    test = {"alternative": "greater", "method": "asymptotic"}
-    if mannwhitneyu(zeros, ones, **test).pvalue < 0.01:
-        return ("inverted",)
-    return () if mannwhitneyu(ones, zeros, **test).pvalue < 0.01 else ("uninformative",)

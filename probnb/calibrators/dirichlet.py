@@ -9,7 +9,15 @@ from scipy.special import log_expit
 from sklearn.model_selection import StratifiedKFold
 
 from ..validation import check_integer, check_number
-from .common import Calibrator, rms, solve_logistic, two_columns
+from .common import (
+    EXCESS,
+    Calibrator,
+    log_loss,
+    rms,
+    solve_logistic,
+    two_columns,
+    unreached,
+)
 from .scaling import fit_slope
 
 __all__ = ["BetaCalibration", "DirichletCalibration"]
@@ -24,9 +32,6 @@ class BetaCalibration(Calibrator):
     ----------
     a_, b_, c_ : float
         The three parameters; (1, 1, 0) is the identity.
-    flags_ : tuple of str
-        ``"separable"``, ``"inverted"`` or ``"uninformative"`` where the outcomes make the fit
-        doubtful; empty otherwise.
     classes_ : ndarray of shape (2,)
         The two labels.
 
@@ -49,8 +54,13 @@ class BetaCalibration(Calibrator):
     True
     """
 
-    def _fit(self, X, log_odds, y):
-        self.a_, self.b_, self.c_ = _fit_beta(log_odds, y, bounded=True)
+    label = "Beta calibration"
+
+    def _fit(self, X, log_odds, y, weights):
+        theta, excess = _fit_beta(log_odds, y, weights, bounded=True)
+        self.a_, self.b_, self.c_ = map(float, theta)
+        if excess > EXCESS:
+            unreached(self, excess, "Newton's method did not converge")
 
     def _map(self, X, log_odds):
         return two_columns(_beta_log_odds(log_odds, self.a_, self.b_, self.c_))
@@ -83,9 +93,6 @@ class DirichletCalibration(Calibrator):
         The intercepts b, whose sum is 0.
     mu_ : float
         The penalty that was used.
-    flags_ : tuple of str
-        ``"separable"``, ``"inverted"`` or ``"uninformative"`` where the outcomes make the fit
-        doubtful; empty otherwise.
     classes_ : ndarray of shape (2,)
         The two labels.
 
@@ -109,22 +116,26 @@ class DirichletCalibration(Calibrator):
     True
     """
 
+    label = "Dirichlet calibration"
+
     def __init__(self, mu=None, grid=(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0), folds=5, random_state=0):
         self.mu = mu
         self.grid = grid
         self.folds = folds
         self.random_state = random_state
 
-    def _fit(self, X, log_odds, y):
+    def _fit(self, X, log_odds, y, weights):
         if self.mu is None:
             grid = sorted(check_number(mu, "grid", minimum=0) for mu in self.grid)
-            self.mu_ = self._choose(log_odds, y, grid)
+            self.mu_ = self._choose(log_odds, y, weights, grid)
         else:
             self.mu_ = check_number(self.mu, "mu", minimum=0)
-        a, d, c = _fit_beta(log_odds, y, mu=self.mu_)
+        (a, d, c), excess = _fit_beta(log_odds, y, weights, mu=self.mu_)
         self.weights_, self.intercepts_ = np.diag([d, a]), np.array([-c / 2, c / 2])
+        if excess > EXCESS:
+            unreached(self, excess, "Newton's method did not converge")
 
-    def _choose(self, log_odds, y, grid):
+    def _choose(self, log_odds, y, weights, grid):
         """The penalty of least cross-validated log-loss; the larger one if two are equal."""
         folds = min(check_integer(self.folds, "folds", 2), int(min(y.sum(), (1 - y).sum())))
         if folds < 2:
@@ -132,10 +143,10 @@ class DirichletCalibration(Calibrator):
         split = StratifiedKFold(folds, shuffle=True, random_state=self.random_state)
         losses = np.zeros(len(grid))
         for train, test in split.split(log_odds, y):
-            signed = np.where(y[test] == 1, 1.0, -1.0)
+            share = weights[train] / weights[train].sum()
             for i, mu in enumerate(grid):
-                fit = _fit_beta(log_odds[train], y[train], mu=mu)
-                losses[i] -= log_expit(signed * _beta_log_odds(log_odds[test], *fit)).sum()
+                fit, _ = _fit_beta(log_odds[train], y[train], share, mu=mu)
+                losses[i] += log_loss(_beta_log_odds(log_odds[test], *fit), y[test], weights[test])
         return grid[len(grid) - 1 - int(np.argmin(losses[::-1]))]
 
     def _map(self, X, log_odds):
@@ -147,25 +158,30 @@ def _beta_log_odds(log_odds, a, b, c):
     return a * log_expit(log_odds) - b * log_expit(-log_odds) + c
 
 
-def _fit_beta(log_odds, y, mu=0.0, bounded=False):
-    """Best (a, b, c), with a and b at least 0 if `bounded`, and mu c^2 / 4 added to the loss."""
+def _fit_beta(log_odds, y, weights, mu=0.0, bounded=False):
+    """Best (a, b, c), and how far its log-loss may be above the least one.
+
+    a and b are at least 0 if `bounded`; mu c^2 / 4 is added to the loss.
+    """
     columns = np.column_stack([log_expit(log_odds), -log_expit(-log_odds), np.ones(len(y))])
-    size = np.array([rms(columns[:, 0]), rms(columns[:, 1]), 1.0])
+    size = np.array([rms(columns[:, 0], weights), rms(columns[:, 1], weights), 1.0])
     columns /= size
-    start = fit_slope(log_odds, y) * np.array([1.0, 1.0, 0.0]) * size
+    start = fit_slope(log_odds, y, weights) * np.array([1.0, 1.0, 0.0]) * size
     penalty = np.array([0.0, 0.0, mu / 4])
-    best, theta = np.inf, None
+    best, theta, excess = np.inf, None, np.inf
     for free in _faces() if bounded else [np.ones(3, dtype=bool)]:
         candidate = np.zeros(3)
-        candidate[free] = solve_logistic(columns[:, free], y, start[free], penalty[free])
+        candidate[free], short = solve_logistic(
+            columns[:, free], y, weights, start[free], penalty[free]
+        )
         if bounded and candidate[:2].min() < 0:
             continue
-        loss = np.logaddexp(0, np.where(y == 1, -1, 1) * (columns @ candidate)).mean()
         if free.all():  # convex: nothing on the boundary can beat an inner minimum
-            return candidate / size
+            return candidate / size, short
+        loss = log_loss(columns @ candidate, y, weights)
         if loss < best:
-            best, theta = loss, candidate
-    return theta / size
+            best, theta, excess = loss, candidate, short
+    return theta / size, excess
 
 
 def _faces():

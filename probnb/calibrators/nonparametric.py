@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.optimize import nnls
+from scipy.special import expit, log_expit
 from sklearn.isotonic import IsotonicRegression
 
+from ..metrics.sample import bin_starts
 from ..validation import check_integer
-from .common import Calibrator
+from .common import EXCESS, Calibrator, unreached
 from .scaling import fit_slope
 
 __all__ = ["HistogramBinning", "IsotonicCalibration", "MixNMatch"]
@@ -19,11 +20,9 @@ class IsotonicCalibration(Calibrator):
 
     Attributes
     ----------
-    isotonic_ : sklearn.isotonic.IsotonicRegression
-        The map from log-odds to probability: steps, joined by lines where no row was seen.
-    flags_ : tuple of str
-        ``"separable"``, ``"inverted"`` or ``"uninformative"`` where the outcomes make the fit
-        doubtful; empty otherwise.
+    thresholds_, values_ : ndarray of shape (k,)
+        Ends of the steps, in log-odds, and their probabilities; joined by lines where no row was
+        seen.
     classes_ : ndarray of shape (2,)
         The two labels.
 
@@ -40,12 +39,13 @@ class IsotonicCalibration(Calibrator):
     array([0.3, 0.3, 0.6, 0.9])
     """
 
-    def _fit(self, X, log_odds, y):
-        self.isotonic_ = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        self.isotonic_.fit(log_odds, y)
+    label = "Isotonic regression"
+
+    def _fit(self, X, log_odds, y, weights):
+        self.thresholds_, self.values_ = _steps(log_odds, y, weights)
 
     def _map(self, X, log_odds):
-        p = self.isotonic_.predict(log_odds)
+        p = np.interp(log_odds, self.thresholds_, self.values_)
         return np.column_stack([1 - p, p])
 
 
@@ -55,18 +55,15 @@ class HistogramBinning(Calibrator):
     Parameters
     ----------
     bins : int, default=15
-        Number of bins with equally many rows. Equal predictions share a bin, so that there may
-        be fewer.
+        Number of bins of equal weight. Equal predictions share a bin, so that there may be fewer.
 
     Attributes
     ----------
-    upper_ : ndarray of shape (k,)
-        The largest log-odds of each bin; the last bin has no upper end.
+    edges_ : ndarray of shape (k - 1,)
+        Half-way between the log-odds of neighbouring bins, which are those of
+        `probnb.metrics.reliability_bins`.
     probabilities_ : ndarray of shape (k,)
         Mean outcome of each bin.
-    flags_ : tuple of str
-        ``"separable"``, ``"inverted"`` or ``"uninformative"`` where the outcomes make the fit
-        doubtful; empty otherwise.
     classes_ : ndarray of shape (2,)
         The two labels.
 
@@ -84,21 +81,23 @@ class HistogramBinning(Calibrator):
     array([0.25, 0.7 ])
     """
 
+    label = "Histogram binning"
+
     def __init__(self, bins=15):
         self.bins = bins
 
-    def _fit(self, X, log_odds, y):
-        levels = np.arange(1, check_integer(self.bins, "bins") + 1) / self.bins
-        # Each upper end is a value that occurs, so that no bin is empty and ties stay together.
-        self.upper_ = np.unique(np.quantile(log_odds, levels, method="inverted_cdf"))
-        index = self._bin(log_odds)
-        self.probabilities_ = np.bincount(index, y) / np.bincount(index)
-
-    def _bin(self, log_odds):
-        return np.searchsorted(self.upper_[:-1], log_odds, side="left")
+    def _fit(self, X, log_odds, y, weights):
+        bins = check_integer(self.bins, "bins")
+        order = np.argsort(log_odds)
+        s, w = log_odds[order], weights[order]
+        starts = bin_starts(s, None if np.ptp(w) == 0 else w, bins)
+        below, above = s[starts[1:] - 1], s[starts[1:]]
+        middle = below / 2 + above / 2
+        self.edges_ = np.where(middle > below, middle, above)  # two neighbours have no middle
+        self.probabilities_ = np.add.reduceat(w * y[order], starts) / np.add.reduceat(w, starts)
 
     def _map(self, X, log_odds):
-        p = self.probabilities_[self._bin(log_odds)]
+        p = self.probabilities_[np.searchsorted(self.edges_, log_odds, side="right")]
         return np.column_stack([1 - p, p])
 
 
@@ -120,12 +119,10 @@ class MixNMatch(Calibrator):
     temperature_ : float
         T, that of `TemperatureScaling`.
     weights_ : ndarray of shape (3,)
-        w, not negative, sum 1: the mixture of least log-loss.
-    isotonic_ : sklearn.isotonic.IsotonicRegression or None
-        The last step, a map of the mixture.
-    flags_ : tuple of str
-        ``"separable"``, ``"inverted"`` or ``"uninformative"`` where the outcomes make the fit
-        doubtful; empty otherwise.
+        w, not negative, sum 1: the mixture of least log-loss, which is convex in w and is found by
+        Newton's method on its active set.
+    thresholds_, values_ : ndarray of shape (k,), or None
+        The last step, a map of the mixture; None without it.
     classes_ : ndarray of shape (2,)
         The two labels.
 
@@ -146,20 +143,23 @@ class MixNMatch(Calibrator):
     np.float64(1.0)
     """
 
+    label = "Mix-n-Match"
+
     def __init__(self, isotonic=True):
         self.isotonic = isotonic
 
-    def _fit(self, X, log_odds, y):
-        self.temperature_ = 1 / fit_slope(log_odds, y)
+    def _fit(self, X, log_odds, y, weights):
+        self.temperature_ = 1 / fit_slope(log_odds, y, weights)
         signed = np.where(y == 1, log_odds, -log_odds)
         log_likelihood = np.column_stack(
             [log_expit(signed / self.temperature_), log_expit(signed), np.full(len(y), -np.log(2))]
         )
-        self.weights_ = _mixture_weights(log_likelihood)
-        self.isotonic_ = None
+        self.weights_, excess = mixture_weights(log_likelihood, weights)
+        if excess > EXCESS:
+            unreached(self, excess, "the weights of the mixture did not converge")
+        self.thresholds_ = self.values_ = None
         if self.isotonic:
-            self.isotonic_ = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-            self.isotonic_.fit(self._mixture(log_odds), y)
+            self.thresholds_, self.values_ = _steps(self._mixture(log_odds), y, weights)
 
     def _mixture(self, log_odds):
         return (
@@ -170,32 +170,63 @@ class MixNMatch(Calibrator):
 
     def _map(self, X, log_odds):
         p = self._mixture(log_odds)
-        if self.isotonic_ is None:
+        if self.thresholds_ is None:
             # The other column by symmetry: 1 - p would lose the digits of a p near 1.
             return np.column_stack([self._mixture(-log_odds), p])
-        p = self.isotonic_.predict(p)
+        p = np.interp(p, self.thresholds_, self.values_)
         return np.column_stack([1 - p, p])
 
 
-def _mixture_weights(log_likelihood):
-    """Weights on the simplex of least mean -log(sum_j w_j L_ij), given log L.
+def _steps(x, y, weights):
+    """Isotonic regression as the ends of its steps and their heights."""
+    fit = IsotonicRegression(y_min=0, y_max=1).fit(x, y, sample_weight=weights)
+    return fit.X_thresholds_, fit.y_thresholds_
 
-    Minimised over v with w = softmax(v): the problem is convex in w, and in v its gradient,
-    w minus the mean responsibility, is bounded whatever the likelihoods.
+
+def mixture_weights(log_likelihood, weights):
+    """Find the mixture of given components of least mean -log(sum_j v_j L_ij).
+
+    Without its constraint, sum v = 1, but with sum v added, the problem has the same solution; it
+    is convex, and Newton's quadratic model under v >= 0 is a non-negative least squares problem.
+
+    Parameters
+    ----------
+    log_likelihood : ndarray of shape (n, k)
+        log L of each row under each component.
+    weights : ndarray of shape (n,)
+        Weights of the rows with the sum 1.
+
+    Returns
+    -------
+    v : ndarray of shape (k,)
+        The best weights of the components.
+    excess : float
+        How far the loss may be above its least value: the largest mean of L_ij / sum_k v_k L_ik
+        over components, less 1 (which the optimum's is).
     """
+    L = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    k = L.shape[1]
 
-    def loss(w):
-        return -logsumexp(log_likelihood, b=w, axis=1).mean()
+    def loss(v):
+        with np.errstate(divide="ignore"):
+            return v.sum() - weights @ np.log(L @ v)
 
-    def objective(v):
-        w = softmax(v)
-        mixed = logsumexp(log_likelihood + np.log(w), axis=1)
-        responsibility = np.exp(log_likelihood + np.log(w) - mixed[:, None]).mean(axis=0)
-        return -mixed.mean(), w - responsibility
-
-    fit = minimize(
-        objective, np.zeros(3), jac=True, method="L-BFGS-B", bounds=[(-30, 30)] * 3,
-        options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
-    )  # fmt: skip
-    candidates = [softmax(fit.x), *np.eye(3)]  # an optimum at a corner is met exactly
-    return min(candidates, key=loss)
+    v = np.full(k, 1 / k)
+    for _ in range(100):
+        share = L / (L @ v)[:, None]
+        gradient = weights @ share
+        excess = max(0.0, gradient.max() - 1)
+        if excess < 1e-13:
+            break
+        hessian = (share.T * weights) @ share
+        root = np.linalg.cholesky(hessian + 1e-12 * np.trace(hessian) * np.eye(k))
+        step = nnls(root.T, np.linalg.solve(root, hessian @ v + gradient - 1))[0] - v
+        here, size = loss(v), 1.0
+        while loss(v + size * step) > here + 1e-4 * size * (step @ (1 - gradient)) and size > 1e-9:
+            size /= 2
+        if size <= 1e-9:  # no lower point within rounding: the old rule, which never rises
+            v = v * gradient
+            continue
+        v = v + size * step
+    v = v / v.sum()
+    return v, max(0.0, float((weights @ (L / (L @ v)[:, None])).max() - 1))

@@ -7,9 +7,10 @@ import warnings
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from ..calibrators import CALIBRATORS, CalibrationWarning, logits_from_probabilities
+from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..metrics.scores import nll_rows
 from ..validation import check_choice, check_integer
 
@@ -62,7 +63,7 @@ def calibration_gains(table, calibrators=_CALIBRATORS, folds=5, seed=0, level=0.
         for name in calibrators:
             after = np.empty(len(s))
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", CalibrationWarning)
+                warnings.simplefilter("ignore", ConvergenceWarning)
                 for fit, test in splits:
                     fitted = CALIBRATORS[name]().fit(s[fit], table.y[fit])
                     after[test] = fitted.predict_proba(s[test])[:, 1]

@@ -7,13 +7,12 @@ calibration would gain is in `gains`; `words` puts the numbers into words.
 from __future__ import annotations
 
 import itertools
-import warnings
 
 import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm
 
-from ..calibrators import CalibrationWarning, PlattScaling, logits_from_probabilities
+from ..calibrators import PlattScaling, logits_from_probabilities
 from ..metrics.binning import BINS, reliability_bins
 from ..metrics.decomposition import brier_decomposition
 from ..metrics.intervals import proportion_interval
@@ -219,17 +218,15 @@ def _how_off(y, p_hat, level):
         "slope_low": slope - half,
         "slope_high": slope + half,
         "bins_p": chi2.sf(parts.sum(), len(parts)),
-        "ece": np.mean(np.abs(bins.gap)),
-        "ece_null": np.mean(np.sqrt(2 / np.pi * spread) / bins.count),
+        "ece": bins.weight @ np.abs(bins.gap),
+        "ece_null": np.sqrt(2 / np.pi * spread).sum() / len(y),
     }
 
 
 def _slope(y, p_hat):
     """Slope of the outcomes' log-odds on the predictions', and its standard error."""
     s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        fit = PlattScaling().fit(s, y)
+    fit = PlattScaling().fit(s, y)
     weight = np.prod(fit.predict_proba(s), axis=1)
     centred = s - np.average(s, weights=weight)
     information = weight @ centred**2

@@ -18,7 +18,7 @@ _NAMES = {
     "beta": "beta calibration",
     "isotonic": "isotonic regression",
     "dirichlet": "Dirichlet calibration",
-    "mix-n-match": "Mix-n-Match",
+    "mixnmatch": "Mix-n-Match",
     "histogram": "histogram binning",
 }
 

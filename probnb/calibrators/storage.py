@@ -1,0 +1,135 @@
+"""Fitted calibrators on disk: JSON that anyone can read, and no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..store import replace_file
+
+__all__ = ["load", "save"]
+
+VERSION = 1
+
+
+def save(path, calibrator):
+    """Write a fitted calibrator to one file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        Where to; folders are made.
+    calibrator : estimator
+        A fitted calibrator of `CALIBRATORS`.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or has a parameter or labels that JSON cannot hold.
+    sklearn.exceptions.NotFittedError
+        If it was not fitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from probnb.calibrators import PlattScaling, load, save
+    >>> platt = PlattScaling().fit([-1.0, -1, 1, 1], [0, 1, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/platt.json", platt)
+    ...     again = load(f"{folder}/platt.json")
+    >>> bool((again.predict_proba([0.5]) == platt.predict_proba([0.5])).all())
+    True
+    """
+    kind = _known().get(type(calibrator).__name__)
+    if kind is not type(calibrator):
+        raise ValueError(
+            f"calibrator must be one of {', '.join(_known())}; got {type(calibrator).__name__}."
+        )
+    check_is_fitted(calibrator)
+    parameters = calibrator.get_params()
+    fitted = {k: v for k, v in vars(calibrator).items() if k not in parameters}
+    content = {
+        "version": VERSION,
+        "class": kind.__name__,
+        "parameters": {name: _encode(value, name) for name, value in parameters.items()},
+        "fitted": {name: _encode(value, name) for name, value in fitted.items()},
+    }
+    text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
+    replace_file(path, lambda temporary: Path(temporary).write_text(text + "\n", encoding="utf-8"))
+
+
+def load(path):
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        The calibrator, whose predictions equal those of the saved one bit for bit.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is damaged, no calibrator, or of another version.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        digest = content.pop("sha256")
+        version = content["version"]
+    except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"path must be a calibrator saved by probnb; {path} is damaged or something else "
+            f"({type(error).__name__})."
+        ) from None
+    if version != VERSION:
+        raise ValueError(f"path must be of version {VERSION}; {path} is of version {version!r}.")
+    if digest != _digest(content):
+        raise ValueError(f"path must be as it was saved; {path} was changed or damaged since.")
+    if content["class"] not in _known():
+        known = ", ".join(_known())
+        raise ValueError(f"path must hold one of {known}; {path} holds {content['class']!r}.")
+    parameters = {name: _decode(value) for name, value in content["parameters"].items()}
+    calibrator = _known()[content["class"]](**parameters)
+    for name, value in content["fitted"].items():
+        setattr(calibrator, name, _decode(value))
+    return calibrator
+
+
+def _known():
+    from . import CALIBRATORS  # here, for the dict is made of modules beside this one
+
+    return {kind.__name__: kind for kind in CALIBRATORS.values()}
+
+
+def _digest(content):
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _encode(value, name):
+    """Return a number, text, None, tuple or array as JSON holds it; every digit of a float."""
+    if isinstance(value, np.ndarray):
+        dtype = "object" if value.dtype == object else value.dtype.str
+        return {"dtype": dtype, "values": [_encode(v, name) for v in value.tolist()]}
+    if isinstance(value, tuple | list):
+        return [_encode(v, name) for v in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"{name} must be numbers or text to be saved; got {type(value).__name__}.")
+
+
+def _decode(value):
+    if isinstance(value, dict):
+        return np.array(value["values"], dtype=value["dtype"])
+    return tuple(map(_decode, value)) if isinstance(value, list) else value
