@@ -22,20 +22,27 @@
 # papermill book/evaluate.ipynb report.ipynb -p predictions my.csv
 # ```
 #
-# The file is CSV or Parquet, one case a row. It needs a column `y`, the outcome, 0 or 1, and one or
-# more numeric columns of predictions, which are probabilities of outcome 1 or logits (log-odds).
-# If there is a column `group`, each group's calibration is reported; if there is a column `p`, it is
-# taken for the true probability, which only simulated data have. Other names are set by
-# parameters of the same names: `-p y died -p columns "old, new"`. On the page that you are reading, three
-# models drawn by a program stand in for the file.
+# The file is text with separated columns (CSV, in any usual encoding, compressed or not) or Parquet,
+# one case a row. It needs a column `y`, the outcome, 0 or 1, and one or more numeric columns of
+# predictions, which are probabilities of outcome 1 or logits (log-odds). Five more columns are
+# understood where they are present: by `group` calibration is reported, `weight` says how much a row
+# counts, `split` to which part of the data it belongs (those of part `test` are judged), `id` is its
+# name, and `p` is taken for the true probability, which only simulated data have. Other names are
+# set by parameters of the same names: `-p y died -p columns "old, new"`; `-p weight None` takes the
+# role away. What cannot be read for certain is refused, with the place in the file and what to do.
+# On the page that you are reading, three models drawn by a program stand in for the file.
 
 # %% tags=["parameters"]
-predictions = None  # .csv or .parquet; None: the drawn example
+predictions = None  # a file or folder; None: the drawn example
 columns = None  # such as "old, new"; None: all numeric ones left
 y = "y"  # outcomes
 p = "p"  # true probabilities, if present; None if it is not that
 group = "group"  # groups, if present
 cluster = None  # what is resampled as a whole: patients, days
+weight = "weight"  # how much a row counts, if present
+id = "id"  # names of rows, if present
+split = "split"  # parts of the data, if present; None: judge all rows
+part = "test"  # the part to judge
 scale = "auto"  # auto, probability, logit, each (columns differ)
 reference = None  # compare with this column; None: all pairs
 bins = 15  # of the diagrams and the decomposition
@@ -43,83 +50,41 @@ replicates = 1000  # of the bootstrap; fewer for large files
 seed = 0
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters
+from probnb.notebook import check_parameters, check_path
 
 check_parameters(
     globals(),
-    ["predictions", "columns", "y", "p", "group", "cluster", "scale", "reference", "bins",
-     "replicates", "seed"],
-)  # fmt: skip
+    "predictions columns y p group cluster weight id split part scale reference bins replicates seed",
+)
+check_path(predictions, "predictions")
 
-from probnb.validation import check_integer
+from probnb.validation import check_choice, check_integer
 
+check_choice(scale, ("auto", "probability", "logit", "each"), "scale")
 check_integer(bins, "bins")
 check_integer(replicates, "replicates", minimum=2)
 check_integer(seed, "seed", minimum=0)
 
 # %% tags=["hide-input"]
-# %matplotlib inline
-from IPython.display import Markdown
+from probnb.report import make_report, read_predictions
 
-from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
-from probnb.report.cells import (
-    calibration_cells,
-    gain_cells,
-    group_cells,
-    metric_cells,
-    pair_cells,
-    show_table,
-)
-from probnb.report.example import draw_example
-from probnb.report.gains import calibration_gains
-from probnb.report.read import check_table, read_predictions
-from probnb.report.tables import (
-    calibration_table,
-    check_rows,
-    decomposition_table,
-    group_table,
-    paired_table,
-    resample,
-)
-from probnb.report.words import in_short
-
-use_style()
-settings = {"columns": columns, "y": y, "p": p, "group": group, "cluster": cluster, "scale": scale}
-if predictions is None:
-    table = check_table(draw_example(), **settings)
-else:
-    table = read_predictions(predictions, **settings)
-check_rows(table, bins)
-
-boot = resample(table, replicates, seed)
-pairs = paired_table(boot, reference)
-off = calibration_table(table)
-gains = calibration_gains(table, seed=seed)
-groups = None if table.group is None else group_table(table)
+table = read_predictions(
+    predictions, columns, y=y, p=p, group=group, cluster=cluster, weight=weight, id=id,
+    split=split, part=part, scale=scale,
+)  # fmt: skip
+report = make_report(table, reference, bins, replicates, seed)
 
 # %% [markdown]
 # ## In short
 
 # %% tags=["hide-input"]
-Markdown(in_short(boot, pairs, off, gains, groups))
+report.in_short()
 
 # %% [markdown]
 # ## What was read
 
 # %% tags=["hide-input"]
-Markdown(
-    "\n".join(f"- {note}" for note in table.notes)
-    + f"\n- {len(table.y):,} rows, {table.y.mean():.2%} with outcome 1.\n"
-    f"- Intervals cover 95 %; those of the next two tables come from {len(boot.samples):,} resamples"
-    + (" of whole clusters." if table.cluster is not None else " of the rows.")
-    + (
-        f" For so many rows fewer were drawn than the {replicates:,} asked for, which leaves the ends "
-        "of an interval uncertain by about a tenth of its width."
-        if len(boot.samples) < replicates
-        else ""
-    )
-)
+report.what_was_read()
 
 # %% [markdown]
 # ## The metrics
@@ -128,10 +93,11 @@ Markdown(
 # are the two that reward the true probability and nothing else. ECE, MCE and KS are never
 # negative, and positive by chance alone: an interval above 0 says nothing, and since resampling adds to
 # that chance, the interval may even lie above the value (see *Calibration* below for a fair
-# comparison). ECE and MCE use 15 bins, as in the paper.
+# comparison). ECE and MCE use 15 bins, as in the paper. Where rows have weights, every number of this
+# page is weighted.
 
 # %% tags=["hide-input"]
-show_table(metric_cells(boot))
+report.show("metrics")
 
 # %% [markdown]
 # ## Which column is better?
@@ -142,7 +108,7 @@ show_table(metric_cells(boot))
 # where there is no difference, so mind how many you look at.
 
 # %% tags=["hide-input"]
-show_table(pair_cells(pairs))
+report.show("pairs")
 
 # %% [markdown]
 # ## Reliability diagrams
@@ -154,7 +120,15 @@ show_table(pair_cells(pairs))
 # {cite}`dimitriadis2021corp`; where the true probabilities are known, blue points show them instead.
 
 # %% tags=["hide-input"]
-axes = reliability_grid(table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None)
+# %matplotlib inline
+from probnb.plots.reliability import reliability_grid
+from probnb.plots.style import use_style
+
+use_style()
+axes = reliability_grid(
+    table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None, weights=table.weight
+)
+
 # %% [markdown]
 # ## What the Brier score is made of
 #
@@ -164,7 +138,7 @@ axes = reliability_grid(table.y, table.predictions, p=table.p, bins=bins, corp=t
 # score of always predicting the base rate, less *resolution*.
 
 # %% tags=["hide-input"]
-show_table(decomposition_table(table, bins))
+report.show("decomposition")
 
 # %% [markdown]
 # ## Calibration
@@ -173,10 +147,11 @@ show_table(decomposition_table(table, bins))
 # regression of the outcomes on the predictions' log-odds: below 1 the predictions are too extreme, above
 # 1 too timid. Each p is the probability that calibrated predictions would be off by as much, on
 # average and over the *bins*. Compare the ECE with what it would be *if calibrated*, not with 0.
-# All of this takes rows as independent.
+# A column whose predictions are all the same has no slope, and one that separates the outcomes of
+# these rows without an error has no finite one. All of this takes rows as independent.
 
 # %% tags=["hide-input"]
-show_table(calibration_cells(off))
+report.show("calibration")
 
 # %% [markdown]
 # ## Groups
@@ -186,7 +161,7 @@ show_table(calibration_cells(off))
 # marks a mean prediction outside it.
 
 # %% tags=["hide-input"]
-Markdown("The file has no column of groups.") if groups is None else show_table(group_cells(groups))
+report.show("groups")
 
 # %% [markdown]
 # ## What calibration after the fact would gain
@@ -199,4 +174,4 @@ Markdown("The file has no column of groups.") if groups is None else show_table(
 # over itself only: none of these maps lets a model tell cases apart that it confused before.
 
 # %% tags=["hide-input"]
-Markdown("Too few rows of one outcome.") if gains.empty else show_table(gain_cells(gains))
+report.show("gains")

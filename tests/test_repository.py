@@ -25,6 +25,10 @@ BOOK = ROOT / "book"
 NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
 INTERNAL = {  # not on the page of the library: parts of its modules, and of single chapters
     "probnb.report.words",
+    "probnb.report.files",
+    "probnb.report.numbers",
+    "probnb.report.columns",
+    "probnb.report.roles",
     "probnb.training.batches",
     "probnb.calibrators.scaling",
     "probnb.report.cells",

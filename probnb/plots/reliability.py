@@ -30,6 +30,7 @@ def reliability_diagram(
     p=None,
     label=None,
     colour="black",
+    weights=None,
 ):
     """Mean outcome against mean prediction, by quantile bin of the predictions.
 
@@ -59,6 +60,8 @@ def reliability_diagram(
         Name in the legend.
     colour : str, default="black"
         Name from `probnb.plots.style.COLOURS`, or any colour of matplotlib.
+    weights : array-like of shape (n,), optional
+        Weight of each row; bars are then those of Kish's effective number of rows.
 
     Returns
     -------
@@ -85,21 +88,22 @@ def reliability_diagram(
     y, p_hat = check_pair(y_true, y_prob)
     ax = _new_axes() if ax is None else ax
     colour = COLOURS.get(colour, colour)
-    table = reliability_bins(y, p_hat, bins)
+    table = reliability_bins(y, p_hat, bins, weights)
     first = _frame(ax, histogram)
     if p is not None:
         _scatter_truth(ax, p_hat, p)
     if histogram:
-        _strip(ax, p_hat, colour, filled=first)
+        _strip(ax, p_hat, colour, filled=first, weights=weights)
     if corp:
-        _isotonic_curve(ax, y, p_hat, colour)
+        _isotonic_curve(ax, y, p_hat, colour, weights)
     x, observed = table.mean_prediction, table.mean_outcome
     if interval:
-        low, high = proportion_interval(observed * table.count, table.count, level)
+        rows = np.maximum(table.effective, 1)  # against rounding, as in the next line
+        low, high = proportion_interval(np.clip(observed, 0, 1) * rows, rows, level)
         bars = [np.maximum(observed - low, 0), np.maximum(high - observed, 0)]
         ax.errorbar(x, observed, bars, fmt="none", ecolor=colour, elinewidth=1.2, alpha=0.75)
     ax.plot(x, observed, color=colour, linewidth=1.2, zorder=3)
-    size = 26 * table.count / table.count.mean()
+    size = 26 * table.weight / table.weight.mean()
     ax.scatter(x, observed, s=size, color=colour, edgecolor="white", linewidth=0.6, zorder=4)
     ax.plot([], [], "o-", color=colour, markersize=4, linewidth=1.2, label=label or "binned")
     if first:
@@ -109,7 +113,9 @@ def reliability_diagram(
     return ax
 
 
-def reliability_grid(y_true, predictions, p=None, columns=3, size=(2.6, 3.2), **kwargs):
+def reliability_grid(
+    y_true, predictions, p=None, columns=3, size=(2.6, 3.2), weights=None, **kwargs
+):
     """Reliability diagrams of many methods, one panel each, on common scales.
 
     Parameters
@@ -124,6 +130,8 @@ def reliability_grid(y_true, predictions, p=None, columns=3, size=(2.6, 3.2), **
         At most this many panels side by side.
     size : (float, float), default=(2.6, 3.2)
         Width and height of a panel in inches.
+    weights : array-like of shape (n,), optional
+        Weight of each row.
     **kwargs
         Passed to `reliability_diagram`.
 
@@ -148,13 +156,13 @@ def reliability_grid(y_true, predictions, p=None, columns=3, size=(2.6, 3.2), **
     _, axes = grid(len(names), columns=columns, size=size, sharex=True, sharey=True)
     for ax, name in zip(axes, names):
         p_hat = predictions[name]
-        reliability_diagram(y_true, p_hat, ax=ax, p=p, **kwargs)
+        reliability_diagram(y_true, p_hat, ax=ax, p=p, weights=weights, **kwargs)
         ax.set_title(str(name).replace("$", r"\$"), loc="left", pad=16)
         if legend := ax.get_legend():
             legend.remove()
         note = next(text for text in ax.texts if text.get_gid() == "note")
         rows = note.get_text().replace(" to ", "–").removesuffix(" rows")
-        note.set(text=f"Brier {brier(y_true, p_hat):.3f} · {rows}", fontsize=8)
+        note.set(text=f"Brier {brier(y_true, p_hat, weights):.3f} · {rows}", fontsize=8)
     figure, (handles, labels) = axes[0].figure, axes[0].get_legend_handles_labels()
     if len(labels) > 1:  # below the panels, where it hides nothing
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
@@ -201,9 +209,10 @@ def _scatter_truth(ax, p_hat, p):
     ax.scatter([], [], s=14, alpha=0.8, label="true probability", **style)  # for the legend
 
 
-def _strip(ax, p_hat, colour, filled):
+def _strip(ax, p_hat, colour, filled, weights=None):
     """A histogram of the predictions in the strip below 0, scaled to its height."""
-    share, edges = np.histogram(p_hat, (np.arange(42) - 0.5) / 40)  # bars centred on 0, .025, ...
+    edges = (np.arange(42) - 0.5) / 40  # bars centred on 0, .025, ...
+    share, edges = np.histogram(p_hat, edges, weights=weights)
     share = share / share.max() * (STRIP - 0.03)
     base = -STRIP - 0.01
     if filled:
@@ -213,8 +222,8 @@ def _strip(ax, p_hat, colour, filled):
         ax.stairs(share + base, edges, baseline=base, color=colour, linewidth=1)
 
 
-def _isotonic_curve(ax, y, p_hat, colour):
-    fit = IsotonicRegression(y_min=0, y_max=1).fit(p_hat, y)
+def _isotonic_curve(ax, y, p_hat, colour, weights=None):
+    fit = IsotonicRegression(y_min=0, y_max=1).fit(p_hat, y, sample_weight=weights)
     x, level = fit.X_thresholds_, fit.y_thresholds_
     ax.plot(
         x, level, color=COLOURS["vermilion"] if colour == COLOURS["black"] else colour,

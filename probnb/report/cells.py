@@ -6,11 +6,14 @@ import math
 
 import pandas as pd
 
+from ..metrics import METRICS
+
 __all__ = [
     "calibration_cells",
     "gain_cells",
     "group_cells",
     "metric_cells",
+    "number",
     "pair_cells",
     "show_table",
 ]
@@ -18,16 +21,11 @@ __all__ = [
 NARROW = 4
 """Up to so many columns, a table has a row per metric; beyond that a column per metric."""
 
-TITLES = {
-    "mse_p": "MSE_p",
-    "kl_p": "KL_p",
-    "ece": "ECE",
-    "mce": "MCE",
-    "ks": "KS",
-    "brier": "Brier",
-    "auc": "AUC",
-    "nll": "NLL",
-}
+MOST = 7
+"""Decimals that a cell has at most."""
+
+NOTHING = 1e-12
+"""What is smaller is what rounding leaves of 0."""
 
 
 def metric_cells(boot, level=0.95):
@@ -48,7 +46,7 @@ def metric_cells(boot, level=0.95):
     """
     low, high = boot.interval(level)
     cells = {
-        TITLES[m]: [_cell(*row) for row in zip(boot.point[m], low[m], high[m])] for m in boot.point
+        _label(m): [_cell(*row) for row in zip(boot.point[m], low[m], high[m])] for m in boot.point
     }
     return _narrow(pd.DataFrame(cells, index=boot.point.index))
 
@@ -75,7 +73,7 @@ def pair_cells(pairs):
     ]
     wide = pd.Series(text, pairs.index, dtype=object).unstack("metric", sort=False)
     wide.index = [f"{a} − {b}" for a, b in wide.index]
-    return _narrow(wide.rename(columns=TITLES).rename_axis(columns=None))
+    return _narrow(wide.rename(columns=_label).rename_axis(columns=None))
 
 
 def calibration_cells(off):
@@ -93,9 +91,7 @@ def calibration_cells(off):
     """
     cells = {
         "bias": [f"{row.bias:+.4f}\np {_p_value(row.bias_p)}" for row in off.itertuples()],
-        "slope": [
-            _cell(*row, digits=2) for row in off[["slope", "slope_low", "slope_high"]].values
-        ],
+        "slope": [_slope(row) for row in off.itertuples()],
         "bins": [f"p {_p_value(value)}" for value in off["bins_p"]],
         "ECE": [f"{value:.4f}" for value in off["ece"]],
         "ECE if calibrated": [f"{value:.4f}" for value in off["ece_null"]],
@@ -142,7 +138,7 @@ def gain_cells(gains):
     """
     cells = {"Brier": [f"{value:.4f}" for value in gains["brier"]]}
     cells |= {
-        f"gain in {TITLES[m]}": [
+        f"gain in {_label(m)}": [
             _cell(row[f"{m}_gain"], row[f"{m}_low"], row[f"{m}_high"], sign="+")
             for _, row in gains.iterrows()
         ]
@@ -178,12 +174,51 @@ def _narrow(frame):
     return frame.T if len(frame) <= NARROW else frame
 
 
+def number(x, digits=4, sign=""):
+    """Write a number with so many decimals, or with two digits where it is very small or large.
+
+    Parameters
+    ----------
+    x : float
+        The number.
+    digits : int, default=4
+        Decimals.
+    sign : {"", "+"}, default=""
+        Whether a positive number has a sign.
+    """
+    if math.isnan(x):
+        return "undefined"
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
+    if abs(x) < NOTHING:
+        return f"{0:{sign}.{digits}f}"
+    fixed = 9.5 * 10.0 ** (-digits - 1) <= abs(x) < 1e5
+    return f"{x:{sign}.{digits}f}" if fixed else f"{x:{sign}.2g}"
+
+
+def _label(metric):
+    return METRICS[metric].label
+
+
+def _slope(row):
+    """The slope's cell; where there is no finite slope, why."""
+    if math.isnan(row.slope):
+        return f"none\n({row.order})"
+    return _cell(row.slope, row.slope_low, row.slope_high, digits=2)
+
+
 def _cell(value, low, high, sign="", digits=4):
-    """A number over its interval, whose width gets two digits at least."""
-    if 0 < high - low < math.inf:
-        digits = max(digits, 1 - math.floor(math.log10(high - low)))
-    form = f"{sign}.{digits}f"
-    return f"{value:{form}}\n[{low:{form}}, {high:{form}}]"
+    """A number over its interval, whose width gets two digits at least, within reason."""
+    if NOTHING < high - low < math.inf:
+        digits = min(max(digits, 1 - math.floor(math.log10(high - low))), MOST)
+    value, low, high = (_fixed(x, digits, sign) for x in (value, low, high))
+    return f"{value}\n[{low}, {high}]"
+
+
+def _fixed(x, digits, sign):
+    return number(x, digits, sign) if abs(x) >= 1e5 or not math.isfinite(x) else (
+        f"{x if abs(x) >= NOTHING else 0:{sign}.{digits}f}"
+    )  # fmt: skip
 
 
 def _p_value(p):

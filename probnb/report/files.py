@@ -242,10 +242,8 @@ def _say(separator):
 
 
 def _decode(data):
-    for bom, encoding in _BOMS.items():
-        if data.startswith(bom):
-            break
-    else:
+    encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), None)
+    if encoding is None:
         head = np.frombuffer(data[:2000], np.uint8)
         even, odd = ((part == 0).mean() if len(part) else 0 for part in (head[::2], head[1::2]))
         wide = {"utf-16-le": odd > 0.3 > even, "utf-16-be": even > 0.3 > odd}

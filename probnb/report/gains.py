@@ -50,13 +50,13 @@ def calibration_gains(table, calibrators=_CALIBRATORS, folds=5, seed=0, level=0.
     Notes
     -----
     Gains are means over rows (or sums over clusters), whose intervals are normal:
-    :math:`\bar d \pm z\, s_d / \sqrt n`.
+    :math:`\bar d \pm z\, s_d / \sqrt n`; with weights, fits and means are weighted.
     """
     for name in calibrators:
         check_choice(name, CALIBRATORS, "calibrators")
     check_integer(folds, "folds", 2)
     splits = _splits(table, folds, seed)
-    rows = {}
+    rows, weight = {}, table.weight
     for column, p_hat in table.predictions.items() if splits else ():
         p_hat = p_hat.to_numpy()
         s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
@@ -65,7 +65,8 @@ def calibration_gains(table, calibrators=_CALIBRATORS, folds=5, seed=0, level=0.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 for fit, test in splits:
-                    fitted = CALIBRATORS[name]().fit(s[fit], table.y[fit])
+                    weighted = {} if weight is None else {"sample_weight": weight[fit]}
+                    fitted = CALIBRATORS[name]().fit(s[fit], table.y[fit], **weighted)
                     after[test] = fitted.predict_proba(s[test])[:, 1]
             rows[column, name] = _gain(table, p_hat, after, level)
     index = pd.MultiIndex.from_tuples(rows, names=["column", "calibrator"]) if rows else None
@@ -92,15 +93,16 @@ def _splits(table, folds, seed):
 
 def _gain(table, before, after, level):
     y, z, out = table.y, norm.ppf((1 + level) / 2), {}
+    w = np.ones(len(y)) if table.weight is None else table.weight
     for metric, rows in (("brier", lambda p: (p - y) ** 2), ("nll", lambda p: nll_rows(y, p))):
         gained = rows(before) - rows(after)
-        mean = gained.mean()
-        deviation = gained - mean
+        mean = np.average(gained, weights=w)
+        deviation = w * (gained - mean)
         if table.cluster is not None:
             deviation = pd.Series(deviation).groupby(table.cluster.to_numpy()).sum().to_numpy()
-        half = z * np.sqrt((deviation**2).sum()) / len(y)
+        half = z * np.sqrt((deviation**2).sum()) / w.sum()
         out |= {
-            metric: rows(after).mean(),
+            metric: np.average(rows(after), weights=w),
             f"{metric}_gain": mean,
             f"{metric}_low": mean - half,
             f"{metric}_high": mean + half,

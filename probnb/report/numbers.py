@@ -8,6 +8,13 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import (
+    is_bool_dtype,
+    is_complex_dtype,
+    is_numeric_dtype,
+    is_object_dtype,
+    is_string_dtype,
+)
 
 __all__ = ["Numbers", "decimal_mark", "read_numbers"]
 
@@ -62,13 +69,13 @@ def read_numbers(column, decimal=None, booleans=False):
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = pd.Series(np.asarray(column))
     dtype = column.dtype
-    if pd.api.types.is_bool_dtype(dtype):
+    if is_bool_dtype(dtype):
         values = column.to_numpy(dtype=float, na_value=np.nan)
         return Numbers(values * (1 if booleans else np.nan), ~np.isnan(values) & (not booleans))
-    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+    if is_numeric_dtype(dtype) and not is_complex_dtype(dtype):
         values = column.to_numpy(dtype=float, na_value=np.nan)
         return Numbers(values, np.zeros(len(values), bool))
-    if dtype != object and not pd.api.types.is_string_dtype(dtype):  # dates, durations, lists
+    if not (is_object_dtype(dtype) or is_string_dtype(dtype)):  # dates, durations, lists
         return Numbers(np.full(len(column), np.nan), column.notna().to_numpy(bool))
     if decimal != ",":  # the usual case, at once
         values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -104,7 +111,7 @@ def decimal_mark(columns):
 
 def _tidy(column):
     """Cells as text in small letters without outer or unusual spaces; missing ones are empty."""
-    if column.dtype == object:
+    if is_object_dtype(column.dtype):
         column = pd.Series([_as_text(value) for value in column], dtype="str")
     text = pd.Series(column.array, dtype="str").fillna("").str.strip().str.lower()
     if not text.map(str.isascii).all():
@@ -116,7 +123,7 @@ def _tidy(column):
 
 
 def _holds_bool(column):
-    return column.dtype == object and any(isinstance(x, bool | np.bool_) for x in column)
+    return is_object_dtype(column.dtype) and any(isinstance(x, bool | np.bool_) for x in column)
 
 
 def _as_text(value):

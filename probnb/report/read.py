@@ -56,8 +56,10 @@ class PredictionTable:
     id: pd.Series | None = None
 
 
-def read_predictions(path=None, columns=None, y="y", p="p", group="group", cluster=None,
-                     scale="auto", weight="weight", id="id", split="split", part="test"):  # fmt: skip
+def read_predictions(
+    path=None, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
+    weight="weight", id="id", split="split", part="test",
+):  # fmt: skip
     """Read a file of predictions.
 
     Parameters
@@ -68,10 +70,12 @@ def read_predictions(path=None, columns=None, y="y", p="p", group="group", clust
         path follows the rule of `probnb.notebook.find_path`.
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column that may be one.
-    y, p, group, cluster, weight, id, split : str or None
+    y, p, group, cluster : str or None
         Columns of the other roles; see `check_table`.
     scale : {"auto", "probability", "logit", "each"}, default="auto"
         What the prediction columns hold; see `check_table`.
+    weight, id, split : str or None
+        Columns of further roles; see `check_table`.
     part : str, default="test"
         The part of the data to judge; see `check_table`.
 
@@ -111,8 +115,10 @@ def read_predictions(path=None, columns=None, y="y", p="p", group="group", clust
     return replace(table, notes=(rows, *source.notes, *table.notes))
 
 
-def check_table(frame, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
-                weight="weight", id="id", split="split", part="test", source=None):  # fmt: skip
+def check_table(
+    frame, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
+    weight="weight", id="id", split="split", part="test", source=None,
+):  # fmt: skip
     """Check a table of predictions and turn logits into probabilities.
 
     Parameters

@@ -10,10 +10,10 @@ import itertools
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, mannwhitneyu, norm
 
 from ..calibrators import PlattScaling, logits_from_probabilities
-from ..metrics.binning import BINS, reliability_bins
+from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.decomposition import brier_decomposition
 from ..metrics.intervals import proportion_interval
 from ..metrics.resampling import bootstrap
@@ -21,6 +21,7 @@ from ..validation import check_choice, check_integer
 from .read import LARGEST
 
 __all__ = [
+    "ORDERS",
     "calibration_table",
     "check_rows",
     "decomposition_table",
@@ -32,6 +33,20 @@ __all__ = [
 
 BUDGET = 2e8
 """Rows x methods x replicates that a report resamples: about ten seconds of one core."""
+
+ORDERS = {
+    "ordinary": "the predictions order the outcomes more or less",
+    "constant": "all predictions are the same, to six digits of log-odds",
+    "separated": "no outcome 0 has a higher prediction than any outcome 1",
+    "inverted": "outcomes 1 have the lower predictions, beyond what chance explains",
+}
+"""How a column may order the outcomes; but for the first, words and cells say so."""
+
+FLAT = 1e-6
+"""Predictions whose log-odds differ by less count as all the same."""
+
+INVERTED = 0.01
+"""Mann and Whitney's p-value below which a column is called inverted."""
 
 
 def replicates_within_budget(rows, methods, replicates):
@@ -97,8 +112,9 @@ def resample(table, replicates=1000, seed=0):
     """
     affordable = replicates_within_budget(len(table.y), table.predictions.shape[1], replicates)
     return bootstrap(
-        table.y, table.predictions, table.p, affordable, seed, groups=table.cluster, progress=False
-    )
+        table.y, table.predictions, table.p, affordable, seed, groups=table.cluster,
+        weights=table.weight, progress=False,
+    )  # fmt: skip
 
 
 def paired_table(boot, reference=None, level=0.95):
@@ -155,7 +171,7 @@ def decomposition_table(table, bins=BINS):
     """
     rows = {}
     for name, p_hat in table.predictions.items():
-        parts = brier_decomposition(table.y, p_hat, bins)
+        parts = brier_decomposition(table.y, p_hat, bins, table.weight)
         rows[name] = {
             "brier": parts.total,
             "calibration": parts.calibration,
@@ -180,10 +196,11 @@ def calibration_table(table, level=0.95):
     Returns
     -------
     DataFrame
-        One row per column: ``bias``, mean prediction less mean outcome, with its ``bias_p``;
-        ``slope`` of a logistic regression on the predictions' log-odds (below 1: too extreme),
-        with ``slope_low`` and ``slope_high``; ``bins_p``, for calibration in all bins; and
-        ``ece``, beside ``ece_null``, what calibrated predictions would have on average.
+        One row per column: its ``order``, a name from `ORDERS`; ``bias``, mean prediction less
+        mean outcome, with its ``bias_p``; ``slope`` of a logistic regression on the predictions'
+        log-odds (below 1: too extreme), with ``slope_low`` and ``slope_high``, all NaN where the
+        order leaves no finite slope; ``bins_p``, for calibration in all bins; and ``ece``, beside
+        ``ece_null``, what calibrated predictions would have on average.
 
     Notes
     -----
@@ -192,45 +209,64 @@ def calibration_table(table, level=0.95):
     normal, ``bins_p`` is chi-square for the sum of the squares so divided over 15 quantile bins
     (Hosmer and Lemeshow's statistic, for predictions not fitted to these rows), and ``ece_null``
     is the mean over bins of :math:`\sqrt{2/\pi}` standard deviations. The slope's interval is
-    Wald's. All of them take rows as independent.
+    Wald's. With weights, sums are weighted and variances have the squares of the weights. All of
+    them take rows as independent.
     """
+    weight = np.ones(len(table.y)) if table.weight is None else table.weight
     return pd.DataFrame.from_dict(
-        {name: _how_off(table.y, p_hat, level) for name, p_hat in table.predictions.items()},
+        {
+            name: _how_off(table.y, np.asarray(p_hat, dtype=float), weight, level)
+            for name, p_hat in table.predictions.items()
+        },
         orient="index",
     )
 
 
-def _how_off(y, p_hat, level):
-    p_hat = np.asarray(p_hat, dtype=float)
-    variance = p_hat * (1 - p_hat)
-    bins = reliability_bins(y, p_hat)
-    index = bins.assign(p_hat)
-    misses, spread = np.bincount(index, y - p_hat), np.bincount(index, variance)
+def _how_off(y, p_hat, w, level):
+    variance = w**2 * p_hat * (1 - p_hat)
+    index = reliability_bins(y, p_hat, weights=w).assign(p_hat)
+    misses, spread = np.bincount(index, w * (y - p_hat)), np.bincount(index, variance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = (y - p_hat).sum() / np.sqrt(variance.sum())
+        z = misses.sum() / np.sqrt(variance.sum())
         parts = np.where(misses == 0, 0, misses**2 / spread)  # certain, and right or wrong
-    slope, error = _slope(y, p_hat)
+    s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
+    order, perfect = _order(y, s)
+    slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(y, s, w)
     half = norm.ppf((1 + level) / 2) * error
     return {
-        "bias": np.mean(p_hat - y),
+        "order": order,
+        "bias": np.average(p_hat - y, weights=w),
         "bias_p": 2 * norm.sf(abs(np.nan_to_num(z))),
         "slope": slope,
         "slope_low": slope - half,
         "slope_high": slope + half,
         "bins_p": chi2.sf(parts.sum(), len(parts)),
-        "ece": bins.weight @ np.abs(bins.gap),
-        "ece_null": np.sqrt(2 / np.pi * spread).sum() / len(y),
+        "ece": ece(y, p_hat, weights=w),
+        "ece_null": np.sqrt(2 / np.pi * spread).sum() / w.sum(),
     }
 
 
-def _slope(y, p_hat):
+def _order(y, s):
+    """How a column orders the outcomes, and whether without an exception."""
+    ones, zeros = s[y == 1], s[y == 0]
+    if np.ptp(s) < FLAT:
+        return "constant", False
+    if zeros.max() <= ones.min():
+        return "separated", True
+    if ones.max() <= zeros.min():
+        return "inverted", True
+    p = mannwhitneyu(zeros, ones, alternative="greater", method="asymptotic").pvalue
+    return ("inverted" if p < INVERTED else "ordinary"), False
+
+
+def _slope(y, s, w):
     """Slope of the outcomes' log-odds on the predictions', and its standard error."""
-    s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
-    fit = PlattScaling().fit(s, y)
-    weight = np.prod(fit.predict_proba(s), axis=1)
-    centred = s - np.average(s, weights=weight)
-    information = weight @ centred**2
-    return fit.coef_[0, 0], 1 / np.sqrt(information) if information > 0 else np.inf
+    fit = PlattScaling().fit(s, y, sample_weight=w)
+    variance = np.prod(fit.predict_proba(s), axis=1)
+    centred = s - np.average(s, weights=w * variance + np.finfo(float).tiny)
+    information = (w * variance) @ centred**2
+    error = np.sqrt((w**2 * variance) @ centred**2) / information if information > 0 else np.inf
+    return fit.coef_[0, 0], error
 
 
 def group_table(table, level=0.95):
@@ -248,26 +284,30 @@ def group_table(table, level=0.95):
     DataFrame
         One row per group and column (index levels ``group``, ``column``), the 20 largest groups:
         ``rows``, ``predicted`` and ``observed`` means, Clopper and Pearson's interval ``low``,
-        ``high`` of the latter, and ``off``, whether that leaves out the mean prediction.
+        ``high`` of the latter, and ``off``, whether that leaves out the mean prediction. With
+        weights, means are weighted and the interval is that of Kish's effective number of rows.
     """
-    group = table.group.reset_index(drop=True)
-    counts = group.value_counts().head(LARGEST)
-    ones = pd.Series(table.y).groupby(group.to_numpy()).sum().reindex(counts.index)
-    low, high = proportion_interval(ones, counts, level)
-    means = table.predictions.groupby(group.to_numpy()).mean().reindex(counts.index)
-    parts = {
-        name: pd.DataFrame(
-            {
-                "rows": counts,
-                "predicted": means[name],
-                "observed": ones / counts,
-                "low": low,
-                "high": high,
-                "off": (means[name] < low) | (means[name] > high),
+    codes, labels = pd.factorize(np.asarray(table.group))
+    weight = np.ones(len(codes)) if table.weight is None else table.weight
+    rows, mass = np.bincount(codes), np.bincount(codes, weight)
+    effective = mass**2 / np.bincount(codes, weight**2)
+    observed = np.clip(np.bincount(codes, weight * table.y) / mass, 0, 1)
+    low, high = proportion_interval(observed * effective, np.maximum(effective, 1), level)
+    largest = np.argsort(-rows, kind="stable")[:LARGEST]
+    parts = {}
+    for name, p_hat in table.predictions.items():
+        predicted = np.bincount(codes, weight * p_hat) / mass
+        parts |= {
+            (labels[k], name): {
+                "rows": rows[k],
+                "predicted": predicted[k],
+                "observed": observed[k],
+                "low": low[k],
+                "high": high[k],
+                "off": not low[k] <= predicted[k] <= high[k],
             }
-        )
-        for name in means
-    }
-    out = pd.concat(parts, names=["column", "group"]).swaplevel()
-    order = [(g, name) for g in counts.index for name in means]
-    return out.loc[order]
+            for k in largest
+        }
+    order = [(labels[k], name) for k in largest for name in table.predictions]
+    index = pd.MultiIndex.from_tuples(order, names=["group", "column"])
+    return pd.DataFrame([parts[key] for key in order], index=index)

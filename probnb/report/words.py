@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+
+from ..metrics import METRICS
+from .cells import number
 
 __all__ = ["advise", "compare", "describe", "describe_groups", "in_short"]
 
@@ -32,8 +36,8 @@ def compare(boot, pairs, metric="brier"):
         From `probnb.report.tables.resample`.
     pairs : DataFrame
         From `probnb.report.tables.paired_table`.
-    metric : {"brier", "nll", "mse_p", "kl_p", "ece", "mce", "ks"}, default="brier"
-        A metric of which less is better.
+    metric : str, default="brier"
+        A name from `probnb.metrics.METRICS`.
 
     Returns
     -------
@@ -41,19 +45,21 @@ def compare(boot, pairs, metric="brier"):
         Sentences in Markdown.
     """
     values = boot.point[metric]
-    best, title = values.idxmin(), _metric(metric)
+    low_wins, title = METRICS[metric].lower_is_better, _metric(metric)
+    best = values.idxmin() if low_wins else values.idxmax()
+    most, better = ("lowest", "lower") if low_wins else ("highest", "higher")
     if len(values) == 1:
         low, high = (frame.loc[best, metric] for frame in boot.interval())
-        return [f"The {title} is {_number(values[best])} {_interval(low, high)}."]
-    out = [f"**{_escape(best)}** has the lowest {title}, {_number(values[best])}."]
+        return [f"The {title} is {number(values[best])} {_interval(low, high)}."]
+    out = [f"**{_escape(best)}** has the {most} {title}, {number(values[best])}."]
     for (a, b, m), row in pairs.iterrows():
         if m != metric or best not in (a, b):
             continue
         sign, other = (1, b) if a == best else (-1, a)
         low, high = sorted((sign * row["low"], sign * row["high"]))
-        gap = f"difference {_number(sign * row['difference'])} {_interval(low, high)}"
+        gap = f"difference {number(sign * row['difference'])} {_interval(low, high)}"
         if row["distinct"]:
-            out.append(f"It is lower than that of **{_escape(other)}**: {gap}.")
+            out.append(f"It is {better} than that of **{_escape(other)}**: {gap}.")
         else:
             out.append(f"These rows do not tell it from **{_escape(other)}**: {gap}.")
     return out
@@ -79,32 +85,50 @@ def describe(name, off, boot):
     row, out = off.loc[name], []
     if row["bias_p"] < DOUBT:
         side = "high" if row["bias"] > 0 else "low"
-        out.append(f"Predictions are too {side} by {_number(abs(row['bias']))} on average.")
+        out.append(f"Predictions are too {side} by {number(abs(row['bias']))} on average.")
     else:
         out.append("The mean prediction agrees with the share of outcomes 1.")
-    slope = f"{row['slope']:.2f} {_interval(row['slope_low'], row['slope_high'], '.2f')}"
-    if row["slope_high"] <= 0:
-        out.append(f"The outcomes fall as predictions rise (slope {slope}): is a label swapped?")
-    elif row["slope_high"] < 1:
-        out.append(f"They are too extreme: the outcomes follow with a slope of {slope}.")
-    elif row["slope_low"] > 1:
-        out.append(f"They are too timid: the outcomes follow with a slope of {slope}.")
-    else:
-        out.append(f"They are neither too extreme nor too timid (slope {slope}).")
-    ece = f"ECE {_number(row['ece'])}, where calibrated ones would have {_number(row['ece_null'])}"
+    low, high = (frame.loc[name, "auc"] for frame in boot.interval())
+    out.append(_spread(row, inverted=row["order"] == "inverted" or high < 0.5))
+    ece = f"ECE {number(row['ece'])}, where calibrated ones would have {number(row['ece_null'])}"
     if row["bins_p"] < DOUBT:
         out.append(f"Chance does not explain the gaps of the bins ({ece}).")
     else:
         out.append(f"The gaps of the bins are such as chance makes ({ece}).")
-    low, high = (frame.loc[name, "auc"] for frame in boot.interval())
-    if low <= 0.5 <= high:
+    if low <= 0.5 <= high and row["order"] != "constant":
         out.append(
             f"They do not order the outcomes better than chance (AUC {_interval(low, high)})."
         )
     return out
 
 
-def advise(name, gains):
+def _spread(row, inverted):
+    """Whether predictions are too extreme, or why these rows cannot say."""
+    slope = "which leaves no finite slope"
+    if math.isfinite(row["slope"]):
+        slope = f"slope {number(row['slope'], 2)} {_slope_interval(row)}"
+    if row["order"] == "constant":
+        return "All predictions are the same, so that they tell no case from another."
+    if inverted:
+        return (
+            f"They are inverted: the outcomes fall as predictions rise ({slope}): is a label "
+            "swapped?"
+        )
+    if row["order"] == "separated":
+        return (
+            f"They separate the outcomes of these rows without an error ({slope}): more rows are "
+            "needed to see whether they are too extreme."
+        )
+    if row["slope_high"] < 1:
+        return f"They are too extreme: the outcomes follow with a {slope}."
+    if row["slope_low"] > 1:
+        return f"They are too timid: the outcomes follow with a {slope}."
+    if row["slope_low"] < 0.5 and row["slope_high"] > 2:
+        return f"These rows do not tell whether they are too extreme or too timid ({slope})."
+    return f"They are neither too extreme nor too timid ({slope})."
+
+
+def advise(name, gains, order="ordinary"):
     """Whether to calibrate one column after the fact, and with what.
 
     Parameters
@@ -113,12 +137,16 @@ def advise(name, gains):
         The prediction column.
     gains : DataFrame
         From `probnb.report.gains.calibration_gains`.
+    order : str, default="ordinary"
+        How the column orders the outcomes, from `probnb.report.tables.calibration_table`.
 
     Returns
     -------
     str
         A sentence in Markdown.
     """
+    if order == "inverted":
+        return "Do not calibrate it before it is clear which outcome it predicts."
     if not len(gains):
         return "Too few rows of one outcome to fit a calibrator and judge it on others."
     rows = gains.loc[name]
@@ -126,7 +154,7 @@ def advise(name, gains):
     pool = sure if len(sure) else rows
     best = (pool["brier_gain"] >= 0.95 * pool["brier_gain"].max()).idxmax()  # the simplest of these
     row, title = pool.loc[best], _NAMES.get(best, best)
-    gain = f"{_number(row['brier_gain'])} {_interval(row['brier_low'], row['brier_high'])}"
+    gain = f"{number(row['brier_gain'])} {_interval(row['brier_low'], row['brier_high'])}"
     if len(sure) and row["brier_gain"] < SMALL * row["brier"]:
         return (
             f"Leave as it is: {title} gains {gain}, which is more than chance but less than a "
@@ -135,7 +163,7 @@ def advise(name, gains):
     if len(sure):
         return (
             f"Calibrate: {title} lowers the Brier score of unseen rows by {gain}, to "
-            f"{_number(row['brier'])}."
+            f"{number(row['brier'])}."
         )
     worse = rows["brier_high"].max() < 0
     verdict = "every calibrator makes it worse" if worse else "no gain that chance does not explain"
@@ -160,8 +188,8 @@ def describe_groups(groups):
         rows = groups.xs(name, level="column")
         wrong = rows[rows["off"]]
         cases = [
-            f"{_escape(group)} (predicted {_number(row['predicted'])}, observed "
-            f"{_number(row['observed'])} {_interval(row['low'], row['high'])})"
+            f"{_escape(group)} (predicted {number(row['predicted'])}, observed "
+            f"{number(row['observed'])} {_interval(row['low'], row['high'])})"
             for group, row in wrong.head(5).iterrows()
         ]
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
@@ -189,7 +217,9 @@ def in_short(boot, pairs, off, gains, groups=None):
     if "mse_p" in boot.point:
         lines.append("- Against the true probabilities: " + " ".join(compare(boot, pairs, "mse_p")))
     for name in boot.point.index:
-        text = " ".join([*describe(name, off, boot), f"*{advise(name, gains)}*"])
+        text = " ".join(
+            [*describe(name, off, boot), f"*{advise(name, gains, off.loc[name, 'order'])}*"]
+        )
         lines.append(f"- **{_escape(name)}**. {text}")
     if groups is not None:
         lines.append("- By group (chance puts one in twenty off):")
@@ -198,7 +228,7 @@ def in_short(boot, pairs, off, gains, groups=None):
 
 
 def _metric(name):
-    return {"brier": "Brier score", "mse_p": "MSE_p", "kl_p": "KL_p"}.get(name, name.upper())
+    return METRICS[name].label + " score" * (name == "brier")
 
 
 def _escape(name):
@@ -206,10 +236,9 @@ def _escape(name):
     return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", str(name))
 
 
-def _number(x):
-    return f"{x:.2g}" if abs(x) < 0.00095 else f"{x:.4f}"
+def _interval(low, high):
+    return f"[{number(low)}, {number(high)}]"
 
 
-def _interval(low, high, form=None):
-    low, high = (format(x, form) if form else _number(x) for x in (low, high))
-    return f"[{low}, {high}]"
+def _slope_interval(row):
+    return f"[{number(row['slope_low'], 2)}, {number(row['slope_high'], 2)}]"

@@ -361,7 +361,7 @@ def test_weights_and_parts(tmp_path):
 
 def test_names_of_columns(tmp_path):
     frame = plain().rename(columns={"m": "a, b", "y": "Y"})
-    with pytest.raises(ValueError, match="got 'y'. Did you mean 'Y'"):
+    with pytest.raises(ValueError, match=r"got 'y'\. Did you mean 'Y'"):
         check_table(frame)
     assert list(check_table(frame, columns="a, b", y="Y").predictions) == ["a, b"]
     spaced = plain().to_csv(index=False).replace("y,m", " y , m ")
