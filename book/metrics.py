@@ -61,9 +61,11 @@ use_style()
 # **With the truth.** The mean squared error, and the Kullback-Leibler divergence in nats:
 #
 # $$
-# \mathrm{MSE}_p = \frac1N \sum_{i=1}^N (\hat p_i - p_i)^2, \qquad
-# \mathrm{KL}_p = \frac1N \sum_{i=1}^N p_i \log\frac{p_i}{\hat p_i}
+# \begin{aligned}
+# \mathrm{MSE}_p &= \frac1N \sum_{i=1}^N (\hat p_i - p_i)^2, \\
+# \mathrm{KL}_p &= \frac1N \sum_{i=1}^N p_i \log\frac{p_i}{\hat p_i}
 #   + (1 - p_i) \log\frac{1 - p_i}{1 - \hat p_i}.
+# \end{aligned}
 # $$
 #
 # This is $\mathrm{KL}(p \,\|\, \hat p)$, which the paper's tables hold; its Section 3 prints the
@@ -74,15 +76,19 @@ use_style()
 # the place of $p_i$:
 #
 # $$
-# \mathrm{Brier} = \frac1N \sum_i (\hat p_i - y_i)^2, \qquad
-# \mathrm{NLL} = -\frac1N \sum_i y_i \log \hat p_i + (1 - y_i) \log(1 - \hat p_i).
+# \begin{aligned}
+# \mathrm{Brier} &= \frac1N \sum_i (\hat p_i - y_i)^2, \\
+# \mathrm{NLL} &= -\frac1N \sum_i y_i \log \hat p_i + (1 - y_i) \log(1 - \hat p_i).
+# \end{aligned}
 # $$
 #
 # They are proper {cite}`gneiting2007`: given $p$, their expectations are
 #
 # $$
-# \mathbb E\,\mathrm{Brier} = \mathrm{MSE}_p + \frac1N\sum_i p_i (1 - p_i), \qquad
-# \mathbb E\,\mathrm{NLL} = \mathrm{KL}_p + \frac1N\sum_i H(p_i),
+# \begin{aligned}
+# \mathbb E\,\mathrm{Brier} &= \mathrm{MSE}_p + \frac1N\sum_i p_i (1 - p_i), \\
+# \mathbb E\,\mathrm{NLL} &= \mathrm{KL}_p + \frac1N\sum_i H(p_i),
+# \end{aligned}
 # $$
 #
 # where the second terms belong to the data and are the same for every model. The entire agreement
@@ -92,8 +98,10 @@ use_style()
 # With $q^{(b)}$ the mean prediction and $p_\mathrm{emp}^{(b)}$ the mean outcome of a bin,
 #
 # $$
-# \mathrm{ECE} = \frac1B \sum_b \left| p_\mathrm{emp}^{(b)} - q^{(b)} \right|, \qquad
-# \mathrm{MCE} = \max_b \left| p_\mathrm{emp}^{(b)} - q^{(b)} \right|,
+# \begin{aligned}
+# \mathrm{ECE} &= \frac1B \sum_b \left| p_\mathrm{emp}^{(b)} - q^{(b)} \right|, \\
+# \mathrm{MCE} &= \max_b \left| p_\mathrm{emp}^{(b)} - q^{(b)} \right|,
+# \end{aligned}
 # $$
 #
 # and the KS error {cite}`gupta2021spline` is the largest gap between two cumulative curves, without
@@ -118,7 +126,7 @@ import pandas as pd
 from probnb.metrics import evaluate
 
 scores = {m: evaluate(small["y"], small[m], small["p"]) for m in ("truth", "one answer")}
-pd.DataFrame.from_dict(scores, orient="index")
+pd.DataFrame.from_dict(scores, orient="index").style.format("{:.4f}")
 
 # %% [markdown]
 # By hand: the true probabilities leave $6 \cdot (1/4)^2 + 2 \cdot (3/4)^2 = 3/2$ over eight rows,
@@ -137,7 +145,7 @@ from probnb.metrics import bootstrap
 models = examples.example_models(seed=seed)
 predictions = models.drop(columns=["y", "p"])
 result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
-result.point.round(4)
+result.point.style.format("{:.4f}")
 
 # %% [markdown]
 # Which order does each metric put them in, and how many of the ten pairs does it order as
@@ -169,8 +177,8 @@ axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 # $$
 # \begin{aligned}
 # \mathrm{Brier} = {} & \text{calibration} + \text{refinement} \\
-#   & + \frac1N \sum_i (\hat p_i - q_{b(i)})^2
-#   - \frac2N \sum_i (\hat p_i - q_{b(i)})(y_i - \bar y_{b(i)}) .
+#   & + \frac1N \sum_i (\hat p_i - q_{b(i)})^2 \\
+#   & - \frac2N \sum_i (\hat p_i - q_{b(i)})(y_i - \bar y_{b(i)}) .
 # \end{aligned}
 # $$
 #
@@ -178,9 +186,12 @@ axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 # Four rows by hand, in two bins:
 
 # %%
+from dataclasses import asdict
+
 from probnb.metrics import brier_decomposition
 
-brier_decomposition([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0], bins=2)
+parts = brier_decomposition([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0], bins=2)
+pd.Series(asdict(parts)).to_frame("value").style.format("{:.4g}")
 
 # %% [markdown]
 # The bins predict 0.3 and 0.8 on average and see 0.5 and 1, so calibration is 0.04 and refinement
@@ -204,9 +215,11 @@ axes = plots.decomposition_bars(models, bins)
 # integrated up to $\sigma$, says that two curves are one (Appendix D):
 #
 # $$
-# \phi_1(\sigma) = \frac1N \sum_i y_i \, 1(\hat p_i \le \sigma), \qquad
-# \phi_2(\sigma) = \frac1N \sum_i \hat p_i \, 1(\hat p_i \le \sigma), \qquad
-# \mathrm{KS} = \max_{0 \le \sigma \le 1} |\phi_1(\sigma) - \phi_2(\sigma)| .
+# \begin{aligned}
+# \phi_1(\sigma) &= \frac1N \sum_i y_i \, 1(\hat p_i \le \sigma), \\
+# \phi_2(\sigma) &= \frac1N \sum_i \hat p_i \, 1(\hat p_i \le \sigma), \\
+# \mathrm{KS} &= \max_{0 \le \sigma \le 1} |\phi_1(\sigma) - \phi_2(\sigma)| .
+# \end{aligned}
 # $$
 #
 # Both are constant between distinct predictions, so the maximum is taken at those. At
@@ -333,7 +346,7 @@ Markdown(study.say_correlations(table) + "\n" + study.say_correlations(table, "k
 # Numbers behind the figures; `left_out` counts models with an infinite value.
 
 # %% tags=["hide-input", "hide-output"]
-table.round(3)
+table.style.format(precision=2).hide()
 
 # %% [markdown]
 # Even Brier cannot tell models apart that are nearly equally good. On the same rows, the difference

@@ -65,7 +65,6 @@ gamma_0 = 1.0  # norm of the starting point
 seed = 0
 
 # %% tags=["hide-input"]
-from probnb.chapters.theory.parameters import SMOKE, check_settings
 from probnb.notebook import check_parameters, smoke
 
 check_parameters(
@@ -74,6 +73,8 @@ check_parameters(
     phase_replicates appendix_n appendix_iterations grid_n grid_kappas grid_gammas
     grid_replicates""",
 )
+from probnb.chapters.theory.parameters import SMOKE, check_settings
+
 globals().update(SMOKE if smoke() else {})
 check_settings(globals())
 
@@ -102,9 +103,13 @@ model = Model(n, kappa, gamma, gamma_0, replicates, seed, device)
 # {cite}`andrews1974`, $L = 2KG$, with $K$ of Kolmogorov's law; and $\sigma(a) = P(L < a)$. Given two
 # independent scales, Sheppard's formula for the orthant yields
 #
-# $$ E\,\sigma(a)\sigma(b) = \frac14 + \frac{1}{2\pi}\, E \arcsin
-#    \frac{\langle\hat\theta, \theta^*\rangle}
-#    {\sqrt{(\|\hat\theta\|^2 + 4K_1^2)(\|\theta^*\|^2 + 4K_2^2)}}. $$
+# $$
+# \begin{aligned}
+# E\,\sigma(a)\sigma(b) &= \frac14 + E\, \frac{\arcsin \rho}{2\pi}, \\
+# \rho &= \frac{\langle\hat\theta, \theta^*\rangle}
+#    {\sqrt{(\|\hat\theta\|^2 + 4K_1^2)(\|\theta^*\|^2 + 4K_2^2)}}.
+# \end{aligned}
+# $$
 #
 # What is left to integrate is smooth in $K_1$ and $K_2$ at any norm: 34 points for each give fifteen
 # digits (`probnb.theory.logistic_normal`). The same trick yields the expected cross entropy and the whole
@@ -146,8 +151,13 @@ Markdown(say.say_early(next(iter(panels["step size"].values())), eta))
 # **Lemma A.3** gives the slope at the start of gradient flow ($\eta \to 0$) in the limit of many
 # data. With $\mu(s) = E\,\sigma'(N(0, s^2))$ and $Z_0 \sim N(0, \gamma_0^2)$,
 #
-# $$ \lim_{n\to\infty} \mathrm{MSE}'(0) = -2\mu(\gamma_0)\left\{\gamma^2\mu(\gamma)^2 +
-#    E\left[(\sigma(Z_0) - \tfrac12)\,\sigma'(Z_0)\,Z_0\right]\right\} < 0. $$
+# $$
+# \begin{aligned}
+# \lim_{n\to\infty} \mathrm{MSE}'(0) &= -2\mu(\gamma_0)\left\{\gamma^2\mu(\gamma)^2 + s(\gamma_0)\right\}
+#    < 0, \\
+# s(\gamma_0) &= E\left[(\sigma(Z_0) - \tfrac12)\,\sigma'(Z_0)\,Z_0\right].
+# \end{aligned}
+# $$
 #
 # The paper prints this without the factor 2, the derivative of a square, and calls $\gamma$ and
 # $\gamma_0$ the variances where they are standard deviations (see {doc}`errata`). Dots are slopes on
