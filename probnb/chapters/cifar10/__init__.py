@@ -1,0 +1,1 @@
+"""The chapter on CIFAR-10 and on images that people judged."""

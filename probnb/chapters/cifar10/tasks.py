@@ -1,0 +1,195 @@
+"""The tasks of the chapter: which images, which question, and how each is trained and stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ...data.base import Splits
+from ...data.cifar10 import CLASSES, load_cifar10, load_cifar10h, load_judged_digits
+from ...data.ferplus import QUESTIONS, load_ferplus
+from ...experiment.plan import plan
+from ...experiment.results import collect, write_results
+from ...experiment.run import run_jobs
+from ...methods import check_methods
+from ...training.batches import device_type, precision_of
+from ...validation import check_choice
+
+__all__ = ["TASKS", "Task", "load_task", "publishable", "task_label", "train_task"]
+
+TASKS = {
+    "digits": (("rule", "judged"), "scikit-learn's digits"),
+    "cifar10": (("rule",), "CIFAR-10"),
+    "cifar10h": (CLASSES, "CIFAR-10H"),
+    "ferplus": (tuple(QUESTIONS), "FER+"),
+}
+"""For each data set the questions that can be asked of it, and its name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What `train_task` needs.
+
+    Attributes
+    ----------
+    data, question : str
+        A key of `TASKS` and one of its questions.
+    splits : Splits
+        What training takes. Where votes are known and probabilities are not, the test part has
+        the share of the other votes in place of probabilities: the mean squared distance from
+        them differs from MSE_p by the same amount for every model, so that the curves of a
+        training need no votes.
+    votes : DataFrame or None
+        The other votes, as `probnb.data.judged.Judged` has them.
+    """
+
+    data: str
+    question: str
+    splits: Splits
+    votes: pd.DataFrame | None
+
+
+def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
+    """Load the images and outcomes of a task.
+
+    Parameters
+    ----------
+    data, question : str
+        A key of `TASKS` and one of its questions: ``"rule"`` is p = c/10 for class c,
+        ``"judged"`` the same with simulated people.
+    data_dir : path-like, optional
+        Folder with ``cifar10`` (a folder), ``cifar10-jpeg.tar.gz`` or ``cifar-10-batches-py``,
+        with ``cifar10h`` and with ``ferplus.npz``, whichever the task needs; digits need none.
+    n : int, optional
+        Training images; by default all.
+    size : int, optional
+        Height and width of the images in pixels; by default the data set's own choice.
+    seed : int, default=0
+        Seed of outcomes and sample.
+
+    Returns
+    -------
+    Task
+        Splits and votes.
+
+    Raises
+    ------
+    ValueError
+        If the task is unknown or its data are not what they should be.
+    FileNotFoundError
+        If its data are not in `data_dir`.
+    """
+    check_choice(data, TASKS, "data")
+    check_choice(question, TASKS[data][0], "question")
+    settings = {"n": n, "seed": seed} | ({} if size is None else {"size": size})
+    if data == "digits":
+        load = load_cifar10 if question == "rule" else load_judged_digits
+        loaded = load(**settings)
+    else:
+        if data_dir is None:
+            raise ValueError(f"data_dir must be the folder of the data for {data!r}; got None.")
+        folder = Path(data_dir).expanduser()
+        if data == "cifar10":
+            loaded = load_cifar10(_cifar10(folder), **settings)
+        elif data == "cifar10h":
+            loaded = load_cifar10h(question, _cifar10(folder), folder / "cifar10h", **settings)
+        else:
+            loaded = load_ferplus(question, folder, **settings)
+    if isinstance(loaded, Splits):
+        return Task(data, question, loaded, None)
+    splits, votes = loaded.splits, loaded.votes
+    if splits.test.probabilities is None:
+        others = votes.loc[splits.test.ids]
+        share = (others["k"] / others["n"]).to_numpy().copy()
+        splits = replace(splits, test=replace(splits.test, probabilities=share))
+    return Task(data, question, splits, votes)
+
+
+def task_label(data, question):
+    """Say in a few words what a task is."""
+    name = TASKS[data][1]
+    if question == "rule":
+        return f"{name}, p = c/10"
+    return f"{name}, simulated people" if question == "judged" else f"{name}, {question}"
+
+
+def train_task(task, settings, results_dir, profile="quick", seed=0, methods=None, **run):
+    """Train every row of a table on a task, and store what came out.
+
+    Parameters
+    ----------
+    task : Task
+        From `load_task`, with the same seed.
+    settings : Profile
+        Sizes and grids.
+    results_dir : path-like
+        Where finished trainings (``fits``) and the run (``cifar10``) are kept.
+    profile : str, default="quick"
+        The name under which `settings` go.
+    seed : int, default=0
+        Seed of the weights.
+    methods : sequence of str, optional
+        Names of rows; by default all of the paper's that the task allows.
+    **run
+        Passed to `probnb.experiment.run.run_jobs`, for example ``device`` or ``workers``.
+
+    Returns
+    -------
+    results : probnb.experiment.results.Results
+        Predictions, choices and epochs.
+    stored : probnb.experiment.results.StoredRun
+        Where they are kept.
+    """
+    results_dir = Path(results_dir)
+    methods = check_methods(methods, known=task.splits.known)
+    jobs = plan(methods, settings, seed)
+    fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
+    results = collect(jobs, fits, task.splits)
+    device = device_type(run.get("device", "auto"))
+    stored = write_results(
+        results_dir / "cifar10",
+        results,
+        task=task.question,
+        data=task.data,
+        profile=profile,
+        seed=seed,
+        settings=settings,
+        source=task.splits.source,
+        device=device,
+        precision=precision_of(device),
+    )
+    return results, stored
+
+
+def publishable(results):
+    """Return results without anything that belongs to the data: predictions by row number only.
+
+    Parameters
+    ----------
+    results : probnb.experiment.results.Results
+        From `train_task`.
+
+    Returns
+    -------
+    Results
+        Test predictions as float32 with their row numbers, without outcomes, votes and classes.
+    """
+    table = results.predictions
+    table = table[table["split"] == "test"].drop(columns=["y", "p", "group"], errors="ignore")
+    methods = [c for c in table if c not in ("split", "id")]
+    table = table.astype(dict.fromkeys(methods, np.float32)).reset_index(drop=True)
+    return replace(results, predictions=table)
+
+
+def _cifar10(folder):
+    """The first of the places where CIFAR-10 may lie."""
+    for name in ("cifar-10-batches-py", "cifar10", "cifar10-jpeg.tar.gz"):
+        if (folder / name).exists():
+            return folder / name
+    raise FileNotFoundError(
+        "data_dir must hold CIFAR-10 as cifar-10-batches-py, cifar10 or cifar10-jpeg.tar.gz; "
+        f"{str(folder)!r} does not."
+    )
