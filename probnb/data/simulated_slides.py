@@ -1,0 +1,170 @@
+"""Simulated slides with a truth: bags of tiles of which few say how long a patient lives.
+
+Stands in for data that may not be passed on, and has what they lack: every patient's probability
+of being alive at the horizon, and what censoring hides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+
+from ..validation import check_integer, check_number
+from .base import Bags
+from .cohort import Cohort
+from .survival import HORIZON
+
+__all__ = ["simulate_follow_up", "simulate_slides", "survival_probability"]
+
+MEDIAN_SURVIVAL = 0.5
+"""Probability of being alive at the horizon for a patient of severity 0."""
+
+EFFECT = 0.7
+"""How much one unit of severity adds to the logarithm of the hazard."""
+
+
+def survival_probability(severity):
+    r"""Probability of being alive at the horizon for a patient of some severity.
+
+    The hazard is proportional, :math:`p = 0.5^{\exp(0.7\,s)}`: for standard normal severities, most
+    probabilities lie between 0.2 and 0.8, as the paper describes its cancer task.
+
+    Parameters
+    ----------
+    severity : array-like of shape (n,)
+        How far the disease has gone, in standard deviations.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The probabilities.
+    """
+    return MEDIAN_SURVIVAL ** np.exp(EFFECT * np.asarray(severity, float))
+
+
+def simulate_follow_up(severity, censored=0.5, seed=0, horizon=HORIZON):
+    """Draw survival times given severity, and end follow-up at random.
+
+    Parameters
+    ----------
+    severity : array-like of shape (n,)
+        Severities, in standard deviations.
+    censored : float, default=0.5
+        Expected share of patients whose outcome at the horizon censoring hides, in [0, 0.95]; half,
+        as in TCGA's lung cohorts. Follow-up is exponential and independent of everything else.
+    seed : int, default=0
+        Seed of both times.
+    horizon : float, default=60
+        Months.
+
+    Returns
+    -------
+    months, died, survival : ndarray of shape (n,)
+        Follow-up in months, whether it ended with death, and the months that each patient would
+        have been seen to live without censoring.
+    """
+    check_number(censored, "censored", 0, 0.95)
+    severity = np.asarray(severity, float)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+    hazard = -np.log(survival_probability(severity)) / horizon
+    survival = rng.exponential(size=len(severity)) / hazard
+    spare = rng.exponential(size=len(severity))  # censoring in units of its mean
+
+    def hidden(rate):  # P(censored before death and horizon), in expectation over survival
+        both = hazard + rate
+        return np.mean(rate / both * -np.expm1(-both * horizon)) - censored
+
+    if censored == 0:
+        return survival, np.ones(len(severity)), survival
+    followed = spare / brentq(hidden, 1e-9, 1e3)
+    return np.minimum(survival, followed), (survival <= followed).astype(float), survival
+
+
+def simulate_slides(
+    patients=600, features=32, tiles=15, informative=0.15, noise=0.3, censored=0.5, seed=0
+):
+    r"""Draw a cohort of patients with slides.
+
+    Parameters
+    ----------
+    patients : int, default=600
+        Number of patients; each has one slide, and half of them a second one.
+    features : int, default=32
+        Features of a tile, at least 2.
+    tiles : int, default=15
+        Median number of tiles of a slide; they vary by a factor of 2 in each direction and more,
+        from 1 up.
+    informative : float, default=0.15
+        Expected share of tiles that show the tumour, in (0, 1]; each slide has at least one.
+    noise : float, default=0.3
+        Standard deviation of the severity as one tumour tile shows it, about the patient's.
+    censored : float, default=0.5
+        See `simulate_follow_up`.
+    seed : int, default=0
+        Seed of everything.
+
+    Returns
+    -------
+    probnb.data.cohort.Cohort
+        One row a slide. Tiles are standard normal; those that show the tumour are moved by 3 along
+        one direction, which tells them from the others, and by the severity along another. Stage
+        is severity seen with an error as large as half its spread, cut into four; one patient in
+        fifty has none.
+
+    Notes
+    -----
+    The truth is the probability given the patient's severity, which a slide shows up to `noise`.
+    """
+    check_integer(patients, "patients", 10)
+    check_integer(features, "features", 2)
+    check_integer(tiles, "tiles")
+    check_number(informative, "informative", 0, 1)
+    check_number(noise, "noise", 0)
+    people, slides = np.random.SeedSequence([seed, 1]).spawn(2)
+    rng = np.random.default_rng(people)
+    severity = rng.standard_normal(patients)
+    months, died, _ = simulate_follow_up(severity, censored, seed)
+    seen = severity + 0.5 * rng.standard_normal(patients)
+    stage = np.array(["I", "II", "III", "IV"], "U7")[np.digitize(seen, (-0.3, 0.5, 1.2))]
+    stage[rng.random(patients) < 0.02] = "unknown"
+    age = rng.normal(66 + 2 * severity, 9).round()
+    owner = np.repeat(np.arange(patients), 1 + (rng.random(patients) < 0.5))
+    sites = rng.integers(max(patients // 15, 5), size=patients)
+    covariates = pd.DataFrame({"stage": stage, "age": age, "sex": "unknown"})
+    bags = _draw_bags(severity[owner], features, tiles, informative, noise, slides)
+    given = f"{patients} patients, {features} features, {tiles} tiles, {informative:g} informative"
+    given += f", noise {noise:g}, censored {censored:g}, seed {seed}"
+    return Cohort(
+        bags,
+        months[owner],
+        died[owner],
+        owner,
+        sites[owner],
+        f"simulated slides 1: {given}",
+        covariates.iloc[owner].reset_index(drop=True),
+        survival_probability(severity)[owner],
+        {
+            "patients": patients,
+            "slides": len(owner),
+            "deaths": int(died.sum()),
+            "without_stage": int((stage == "unknown").sum()),
+        },
+    )
+
+
+def _draw_bags(severity, features, tiles, informative, noise, sequence):
+    """Tiles of one slide for each severity."""
+    rng = np.random.default_rng(sequence)
+    lengths = np.clip(np.rint(tiles * np.exp(0.7 * rng.standard_normal(len(severity)))), 1, 20_000)
+    lengths = lengths.astype(int)
+    frame, _ = np.linalg.qr(rng.standard_normal((features, 2)))
+    values = rng.standard_normal((lengths.sum(), features)).astype(np.float32)
+    owner = np.repeat(np.arange(len(severity)), lengths)
+    tumour = rng.random(len(owner)) < informative
+    tumour[np.cumsum(lengths) - lengths] = True  # at least one; the order of tiles means nothing
+    shown = severity[owner] + noise * rng.standard_normal(len(owner))
+    shift = 3 * frame[:, 0] + shown[:, None] * frame[:, 1]
+    along = values - values @ frame[:, 1:].astype(np.float32) * frame[:, 1].astype(np.float32)
+    values = np.where(tumour[:, None], along + shift, values)
+    return Bags(values.astype(np.float32), lengths)

@@ -1,0 +1,209 @@
+"""Thirteen cohorts of The Cancer Genome Atlas: genes, follow-up, stage, one row a patient.
+
+The tables are not part of the project (non-commercial academic use). Expression spans four orders
+of magnitude, so it is put on a signed logarithmic scale; sites are the codes of the institutions
+that sent the tissue.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..validation import check_choice
+from .cohort import Cohort
+
+__all__ = ["COHORTS", "POOLS", "STAGES", "coarse_stage", "read_tcga", "sign_log"]
+
+COHORTS = {
+    "blca": "bladder",
+    "brca": "breast",
+    "coadread": "colon and rectum",
+    "gbmlgg": "brain",
+    "hnsc": "head and neck",
+    "kirc": "kidney, clear cell",
+    "kirp": "kidney, papillary",
+    "lihc": "liver",
+    "luad": "lung adenocarcinoma",
+    "lusc": "lung, squamous cell",
+    "paad": "pancreas",
+    "skcm": "melanoma",
+    "stad": "stomach",
+}
+"""Cohorts by the name of their file, ``tcga_<name>.csv.zip``."""
+
+POOLS = {"lung": ("luad", "lusc"), "all": tuple(COHORTS)}
+"""Names for several cohorts together; ``"lung"`` is the paper's choice."""
+
+STAGES = ("I", "II", "III", "IV", "unknown")
+"""Pathological stages, early to late, and a place for patients without one."""
+
+_NEEDED = ("case_id", "age", "survival_months", "censorship", "is_female")
+
+
+def sign_log(x):
+    r"""Return :math:`\operatorname{sign}(x)\,\log(1 + |x|)`, odd and finite wherever x is."""
+    x = np.asarray(x, float)
+    return np.sign(x) * np.log1p(np.abs(x))
+
+
+def coarse_stage(stage):
+    """Return I, II, III, IV or unknown for a pathological stage as the registry writes it.
+
+    Parameters
+    ----------
+    stage : str or missing
+        For example ``"Stage IIIA"``; missing, or anything else, is unknown.
+
+    Returns
+    -------
+    str
+        One of `STAGES`.
+
+    Examples
+    --------
+    >>> [coarse_stage(s) for s in ("Stage IB", "Stage IIIA", "IV", None, "[Discrepancy]")]
+    ['I', 'III', 'IV', 'unknown', 'unknown']
+    """
+    found = re.fullmatch(r"(?:Stage )?(IV|III|II|I)[ABCS]?\d?", str(stage))
+    return found.group(1) if found else "unknown"
+
+
+def read_tcga(folder, cohorts="lung", genes=None):
+    """Read patients of one or more cohorts.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where ``tcga_<cohort>.csv.zip`` lie and, for the stages, ``clinical.csv``.
+    cohorts : {"lung", "all"} or sequence of str, default="lung"
+        Names from `COHORTS`, or of a pool of them.
+    genes : sequence of str, optional
+        Names of genes without ``_rnaseq``; by default those that all cohorts have.
+
+    Returns
+    -------
+    probnb.data.cohort.Cohort
+        Inputs are the genes on a signed logarithmic scale, in the order of their names, and where
+        there are several cohorts an indicator of each. Covariates are ``stage``, ``age`` in years
+        (NaN where missing), ``sex`` and ``cohort``.
+
+    Raises
+    ------
+    ValueError
+        If a cohort is unknown, a file or column is missing, a cohort lacks a gene that was asked
+        for or a value of it, a time is negative, or a patient's rows disagree.
+
+    Notes
+    -----
+    The tables have one row a slide with the patient's genes repeated; one row a patient is kept.
+    """
+    folder = Path(folder)
+    if isinstance(cohorts, str):
+        cohorts = POOLS.get(cohorts) or (check_choice(cohorts, [*POOLS, *COHORTS], "cohorts"),)
+    names = [check_choice(name, COHORTS, "cohorts") for name in dict.fromkeys(cohorts)]
+    if not names:
+        raise ValueError("cohorts must name at least one cohort; got none.")
+    tables = {name: _read(folder, name) for name in names}
+    genes = _genes(tables, genes)
+    slides = pd.concat({name: table[[*_NEEDED, *genes]] for name, table in tables.items()})
+    slides = slides.copy().droplevel(1).rename_axis("cohort").reset_index()
+    _check_values(slides, genes)
+    patients = slides.drop_duplicates("case_id").sort_values("case_id").reset_index(drop=True)
+    inputs = sign_log(patients[genes])
+    if len(names) > 1:
+        own = [patients["cohort"] == name for name in names]
+        inputs = np.column_stack([inputs, *own])
+    stage = patients["case_id"].map(_stages(folder)).map(coarse_stage)
+    deaths = int((patients["censorship"] == 0).sum())
+    return Cohort(
+        inputs.astype(np.float32),
+        patients["survival_months"].to_numpy(float),
+        1 - patients["censorship"].to_numpy(float),
+        patients["case_id"].to_numpy(str),
+        patients["case_id"].str.split("-").str[1].to_numpy(str),  # the barcode's second field
+        f"tcga {'+'.join(names)} {len(genes)} genes sha256:{_checksum(folder, names)}",
+        patients[["age", "cohort"]].assign(
+            stage=stage, sex=np.where(patients["is_female"] == 1, "female", "male")
+        ),
+        report={
+            "patients": len(patients),
+            "slides": len(slides),
+            "deaths": deaths,
+            "genes": len(genes),
+            "without_stage": int((stage == "unknown").sum()),
+            "without_age": int(patients["age"].isna().sum()),
+        },
+    )
+
+
+def _file(folder, name):
+    path = folder / f"tcga_{name}.csv.zip"
+    if not path.is_file():
+        raise ValueError(f"folder must hold {path.name}; {folder} does not.")
+    return path
+
+
+def _read(folder, name):
+    table = pd.read_csv(_file(folder, name), low_memory=False)
+    for column in _NEEDED:
+        if column not in table:
+            raise ValueError(f"tcga_{name}.csv.zip must have a column {column!r}; it has none.")
+    return table
+
+
+def _genes(tables, genes):
+    """Columns of the genes asked for, or of those that all tables have."""
+    of = {k: {c for c in t.columns if c.endswith("_rnaseq")} for k, t in tables.items()}
+    if genes is None:
+        common = sorted(set.intersection(*of.values()))
+        if not common:
+            raise ValueError(f"cohorts must have genes in common; {', '.join(of)} have none.")
+        return common
+    columns = [f"{gene}_rnaseq" for gene in genes]
+    for column in columns:
+        lacking = [name for name, own in of.items() if column not in own]
+        if lacking:
+            raise ValueError(
+                f"genes must be in every cohort; {column.removesuffix('_rnaseq')!r} is missing "
+                f"from {', '.join(lacking)}."
+            )
+    return columns
+
+
+def _check_values(slides, genes):
+    missing = slides[genes].isna().sum()
+    if missing.any():
+        gene = missing.idxmax()
+        raise ValueError(
+            f"genes must have a value in every row; {gene.removesuffix('_rnaseq')!r} is missing in "
+            f"{missing[gene]}."
+        )
+    repeated = slides[slides["case_id"].duplicated(keep=False)]
+    once = repeated.drop_duplicates(["case_id", *genes, "survival_months", "censorship"])
+    twice = once["case_id"].duplicated()
+    if twice.any():
+        raise ValueError(
+            "genes and follow-up must be the same in all rows of a patient; they differ for "
+            f"{once['case_id'][twice].iloc[0]!r}."
+        )
+
+
+def _stages(folder):
+    """Stage by patient; empty where there is no clinical table."""
+    path = folder / "clinical.csv"
+    if not path.is_file():
+        return {}
+    table = pd.read_csv(path, low_memory=False)
+    return dict(zip(table["bcr_patient_barcode"], table["pathologic_stage"]))
+
+
+def _checksum(folder, names):
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(_file(folder, name).read_bytes())
+    return digest.hexdigest()[:16]
