@@ -13,7 +13,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 __all__ = ["key", "load", "load_or_set_aside", "part", "replace_file", "save", "set_aside"]
@@ -55,8 +57,17 @@ def save(path, tensors, meta):
         What JSON can hold; NaN and infinity are kept.
     """
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"meta": json.dumps(meta, default=plain)}
+    header = {"meta": json.dumps(meta, default=plain), "sha256": _checksum(contiguous)}
     replace_file(path, lambda temporary: save_file(contiguous, temporary, metadata=header))
+
+
+def _checksum(tensors):
+    """Of the names and bytes of all tensors."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def load(path):
@@ -83,11 +94,16 @@ def load(path):
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"path must be a stored file; {path} does not exist.")
+    # Read whole: tensors mapped from a file that somebody cuts short would end the process.
+    content = Path(path).read_bytes()
     try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, json.loads(file.metadata()["meta"])
-    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        tensors = safetensors.torch.load(content)
+        size = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8 : 8 + size])["__metadata__"]
+        if header.get("sha256", found := _checksum(tensors)) != found:
+            raise ValueError("its contents do not have the checksum that it states")
+        return tensors, json.loads(header["meta"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"path must be a file written by probnb; {path}: {error}.") from None
 
 
