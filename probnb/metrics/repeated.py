@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from pandas import factorize
 from scipy.stats import t as student
 
 from ..validation import (
@@ -255,27 +256,49 @@ def _share(weights, used):
 
 
 def _estimate(terms, share, groups, level, used, bias):
-    """Return the mean of some terms with the standard error over clusters."""
-    check_number(level, "level", 0, 1, exclusive=True)
+    """Return the mean of the terms of the used rows with the standard error over clusters."""
     weighed = share[used] > 0
-    terms, bias, weight = terms[weighed], bias[weighed], share[used][weighed]
-    value = weight @ terms
+    weight = share[used][weighed]
     if groups is not None:
         groups = check_vector(groups, "groups")
         check_same_length(groups, used, ("groups", "ones"))
-        _, cluster = np.unique(groups[used][weighed].astype(str), return_inverse=True)
-    with np.errstate(invalid="ignore"):  # infinity less infinity: no standard error
-        deviation = weight * (terms - value)
-        parts = deviation if groups is None else np.bincount(cluster, deviation)
-        clusters = len(parts)
-        std = np.sqrt((parts @ parts) * clusters / (clusters - 1)) if clusters > 1 else np.nan
-        half = student.ppf((1 + level) / 2, clusters - 1) * std if clusters > 1 else np.nan
+        groups = groups[used][weighed]
     return Estimate(
-        float(value),
-        float(std),
-        float(value - half),
-        float(value + half),
+        *clustered_mean(terms[weighed], weight, groups, level),
         int(weighed.sum()),
         int(np.count_nonzero(~used)),
-        float(weight @ bias),
+        float(weight @ bias[weighed]),
     )
+
+
+def clustered_mean(terms, weight, groups=None, level=0.95):
+    """Return a mean, its standard error over rows or groups of rows, and its interval.
+
+    Parameters
+    ----------
+    terms : ndarray of shape (n,)
+        What is averaged.
+    weight : ndarray of shape (n,)
+        Weights above 0 with the sum 1.
+    groups : ndarray of shape (n,), optional
+        What rows share.
+    level : float, default=0.95
+        Coverage aimed at by Student's t.
+
+    Returns
+    -------
+    value, std, low, high : float
+        NaN but for the value where there is one row or group only.
+    """
+    check_number(level, "level", 0, 1, exclusive=True)
+    value = weight @ terms
+    with np.errstate(invalid="ignore"):  # infinity less infinity: no standard error
+        deviation = weight * (terms - value)
+        if groups is not None:
+            deviation = np.bincount(factorize(groups)[0], deviation)
+        clusters = len(deviation)
+        if clusters == 1:
+            return float(value), np.nan, np.nan, np.nan
+        std = np.sqrt(deviation @ deviation * clusters / (clusters - 1))
+        half = student.ppf((1 + level) / 2, clusters - 1) * std
+        return float(value), float(std), float(value - half), float(value + half)
