@@ -7,12 +7,14 @@ Appendix G ("Calibration Baselines").
 
 from .common import logits_from_probabilities
 from .dirichlet import BetaCalibration, DirichletCalibration
+from .gain_parts import PARTS, gain_parts
 from .nonparametric import HistogramBinning, IsotonicCalibration, MixNMatch
 from .scaling import PlattScaling, TemperatureScaling
 from .storage import load, save
 
 __all__ = [
     "CALIBRATORS",
+    "PARTS",
     "BetaCalibration",
     "DirichletCalibration",
     "HistogramBinning",
@@ -20,6 +22,7 @@ __all__ = [
     "MixNMatch",
     "PlattScaling",
     "TemperatureScaling",
+    "gain_parts",
     "load",
     "logits_from_probabilities",
     "save",

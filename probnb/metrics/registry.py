@@ -57,13 +57,15 @@ class Metric:
         if self.ranked is not None and weights is None:
             return float(self.ranked(sample.ranked)[0])
         weights = sample.weights if weights is None else weights
+        if self.needs_truth and sample.p is None:
+            return math.nan  # votes are for metrics that say what to make of them, by `rows`
         truth = sample.p if self.needs_truth else sample.y
         return float(self.function(truth, sample.p_hat, weights=weights))
 
 
 METRICS = {
-    "mse_p": Metric(scores.mse_p, "MSE_p", lambda s: (s.p_hat - s.p) ** 2, needs_truth=True),
-    "kl_p": Metric(scores.kl_p, "KL_p", lambda s: scores.kl_rows(s.p, s.p_hat), needs_truth=True),
+    "mse_p": Metric(scores.mse_p, "MSE_p", scores.mse_p_rows, needs_truth=True),
+    "kl_p": Metric(scores.kl_p, "KL_p", scores.kl_p_rows, needs_truth=True),
     "ece": Metric(binning.ece, "ECE", ranked=binning.ece_ranked),
     "mce": Metric(binning.mce, "MCE", ranked=binning.mce_ranked),
     "ks": Metric(binning.ks_error, "KS", ranked=binning.ks_ranked),
@@ -74,7 +76,7 @@ METRICS = {
 """The metrics by name, in the order of tables."""
 
 
-def evaluate(y_true, y_prob, p=None, weights=None):
+def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
     """Return every metric by name, in the order of the paper's tables.
 
     Parameters
@@ -87,6 +89,10 @@ def evaluate(y_true, y_prob, p=None, weights=None):
         True probabilities; without them the metrics that need them are left out.
     weights : array-like of shape (n,), optional
         Weight of each row, at least 0; their scale does not matter.
+    votes : (array-like of shape (n,), array-like of shape (n,)), optional
+        Repeated outcomes in place of `p`: how many of how many votes, at least 2, were for outcome
+        1. ``mse_p`` and ``kl_p`` are then estimates, the first unbiased; see
+        `probnb.metrics.repeated`. The predictions must not have seen these votes.
 
     Returns
     -------
@@ -98,8 +104,8 @@ def evaluate(y_true, y_prob, p=None, weights=None):
     >>> {name: round(value, 3) for name, value in evaluate([0, 1], [0.2, 0.6]).items()}
     {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
     """
-    sample = check_sample(y_true, y_prob, weights, p)
-    return evaluate_sample(sample, computable(p is not None))
+    sample = check_sample(y_true, y_prob, weights, p, votes)
+    return evaluate_sample(sample, computable(p is not None or votes is not None))
 
 
 def evaluate_sample(sample, names):

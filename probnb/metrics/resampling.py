@@ -24,7 +24,7 @@ from ..validation import (
     check_same_length,
 )
 from .registry import METRICS, computable, evaluate_sample
-from .sample import Sample, check_row_weights
+from .sample import check_row_weights, check_truth, take
 
 __all__ = ["Bootstrap", "bootstrap"]
 
@@ -123,6 +123,7 @@ def bootstrap(
     groups=None,
     progress=True,
     weights=None,
+    votes=None,
 ):
     """Resample rows, or whole groups of rows, and compute every metric of every method.
 
@@ -148,6 +149,8 @@ def bootstrap(
     weights : array-like of shape (n,), optional
         Weight of each row, at least 0; their scale does not matter. A row that is
         drawn k times counts k times its weight.
+    votes : (array-like of shape (n,), array-like of shape (n,)), optional
+        Repeated outcomes in place of `p`, as in `evaluate`.
 
     Returns
     -------
@@ -175,8 +178,8 @@ def bootstrap(
     >>> bool(result.difference("good", "flat").loc["brier", "high"] < 0)
     True
     """
-    samples, kept = _check_methods(y, predictions, p, weights)
-    metrics = _check_metrics(metrics, p is not None)
+    samples, kept = _check_methods(y, predictions, p, weights, votes)
+    metrics = _check_metrics(metrics, p is not None or votes is not None)
     replicates = check_integer(replicates, "replicates")
     codes = _check_groups(groups, len(kept), kept)
     point = []
@@ -249,7 +252,7 @@ def _percentiles(samples, level):
         return np.nanquantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
 
-def _check_methods(y, predictions, p, weights):
+def _check_methods(y, predictions, p, weights, votes):
     """Return a checked sample for each method, and which rows have weight."""
     if not isinstance(predictions, Mapping | pd.DataFrame) or not len(predictions.keys()):
         raise ValueError(
@@ -259,18 +262,14 @@ def _check_methods(y, predictions, p, weights):
         )
     y = check_outcomes(y, "y")
     kept, weights = check_row_weights(weights, len(y))
-    kept = np.ones(len(y), bool) if kept is None else kept
-    if p is not None:
-        p = check_probabilities(p, "p")
-        check_same_length(p, y, ("p", "y"))
-        p = p[kept]
+    p, votes = check_truth(p, votes, y, "y")
     samples = {}
     for name in predictions:
         label = f"predictions[{name!r}]"
         p_hat = check_probabilities(predictions[name], label)
         check_same_length(y, p_hat, ("y", label))
-        samples[name] = Sample(y[kept], p_hat[kept], weights, p)
-    return samples, kept
+        samples[name] = take(kept, y, p_hat, weights, p, votes)
+    return samples, np.ones(len(y), bool) if kept is None else kept
 
 
 def _check_metrics(metrics, with_truth):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ..validation import check_pair, check_probabilities, check_same_length, check_weights
+from .votes import Votes, check_votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +20,8 @@ class Sample:
     weights: np.ndarray | None = None
     """None where all weigh the same."""
     p: np.ndarray | None = None
+    votes: Votes | None = None
+    """Repeated outcomes, which stand in for `p`."""
 
     @cached_property
     def order(self):
@@ -130,17 +133,35 @@ def bin_starts(values, weights, bins):
     return first[np.concatenate([[0], cuts[(cuts > 0) & (cuts < len(first))]]).astype(int)]
 
 
-def check_sample(y_true, y_prob, weights=None, p=None, names=("y_true", "y_prob")):
-    """Check outcomes, predictions, weights and true probabilities; return a `Sample`."""
-    y, p_hat = check_pair(y_true, y_prob, names)
+def check_truth(p, votes, y, name):
+    """Check true probabilities, or the votes in their place, against the outcomes."""
     if p is not None:
+        if votes is not None:
+            raise ValueError("p and votes must not both be given; votes stand in for p.")
         p = check_probabilities(p, "p")
-        check_same_length(p, y, ("p", names[0]))
+        check_same_length(p, y, ("p", name))
+    if votes is not None:
+        if not isinstance(votes, tuple | list) or len(votes) != 2:
+            raise ValueError(f"votes must be a pair (ones, counts); got {type(votes).__name__}.")
+        votes = check_votes(*votes, ("votes[0]", "votes[1]"))
+        check_same_length(votes.ones, y, ("votes[0]", name))
+    return p, votes
+
+
+def check_sample(y_true, y_prob, weights=None, p=None, votes=None):
+    """Check outcomes, predictions, weights and what is known of the truth; return a `Sample`."""
+    y, p_hat = check_pair(y_true, y_prob)
+    p, votes = check_truth(p, votes, y, "y_true")
     kept, weights = check_row_weights(weights, len(y))
-    sample = Sample(y, p_hat, weights, p)
-    return sample if kept is None else replace(
-        sample, y=y[kept], p_hat=p_hat[kept], p=None if p is None else p[kept]
-    )  # fmt: skip
+    return take(kept, y, p_hat, weights, p, votes)
+
+
+def take(kept, y, p_hat, weights, p, votes):
+    """Return the `Sample` of the rows that are kept, all of them if None."""
+    if kept is None:
+        return Sample(y, p_hat, weights, p, votes)
+    p, votes = (x if x is None else x[kept] for x in (p, votes))
+    return Sample(y[kept], p_hat[kept], weights, p, votes)
 
 
 def check_row_weights(weights, n, name="weights"):

@@ -42,7 +42,7 @@ def mse_p(p, p_hat, weights=None):
     >>> round(mse_p([0.2, 0.8], [0.3, 0.8]), 6)
     0.005
     """
-    p, p_hat, weights = check_truth(p, p_hat, weights)
+    p, p_hat, weights = check_distance(p, p_hat, weights)
     return weighted_mean((p_hat - p) ** 2, weights)
 
 
@@ -85,9 +85,23 @@ def kl_p(p, p_hat, direction="p||p_hat", weights=None):
     (0.0, inf, 0.6931)
     """
     check_choice(direction, ("p||p_hat", "p_hat||p"), "direction")
-    p, p_hat, weights = check_truth(p, p_hat, weights)
+    p, p_hat, weights = check_distance(p, p_hat, weights)
     terms = kl_rows(p, p_hat) if direction == "p||p_hat" else kl_rows(p_hat, p)
     return weighted_mean(terms, weights)
+
+
+def mse_p_rows(sample):
+    """Return the squared error of each row of a sample, unbiased where votes stand for p."""
+    if sample.votes is not None:
+        return sample.votes.squared_error(sample.p_hat)
+    return (sample.p_hat - sample.p) ** 2
+
+
+def kl_p_rows(sample):
+    """Return KL(p || p_hat) of each row of a sample, nearly unbiased where votes stand for p."""
+    if sample.votes is not None:
+        return sample.votes.divergence(sample.p_hat)
+    return kl_rows(sample.p, sample.p_hat)
 
 
 def kl_rows(a, b):
@@ -223,7 +237,7 @@ def auc_ranked(ranked):
         return area / (2 * ones * (ranked.mass - ranked.ones).sum(axis=1))
 
 
-def check_truth(p, p_hat, weights=None):
+def check_distance(p, p_hat, weights=None):
     """Return checked true and predicted probabilities, and weights; rows of weight 0 are gone."""
     p, p_hat = check_probabilities(p, "p"), check_probabilities(p_hat, "p_hat")
     check_same_length(p, p_hat, ("p", "p_hat"))

@@ -37,6 +37,7 @@ from probnb.calibrators import (
     TemperatureScaling,
     logits_from_probabilities,
 )
+from probnb.metrics import reliability_bins
 
 ALL = [pytest.param(C, id=name) for name, C in CALIBRATORS.items()]
 FITTED_BY_LOSS = [p for p in ALL if p.id != "histogram"]
@@ -326,6 +327,40 @@ def test_histogram_binning_by_hand_and_ties():
     assert len(HistogramBinning(bins=50).fit(s, y).probabilities_) == 5
     with pytest.raises(ValueError, match="bins must be an integer of at least 1; got 0"):
         HistogramBinning(bins=0).fit(s, y)
+
+
+@given(
+    st.lists(st.sampled_from([-3.0, -1.0, 0.0, 0.5, 2.0]) | st.floats(-8, 8), min_size=2),
+    st.integers(1, 20),
+)
+@settings(max_examples=60, deadline=None)
+def test_histogram_binning_has_the_bins_of_every_other_place(values, bins):
+    s = np.array(values)
+    y = np.arange(len(s)) % 2
+    table = reliability_bins(y, expit(s), bins)
+    fit = HistogramBinning(bins=bins).fit(s, y)
+    if len(np.unique(expit(s))) == len(np.unique(s)):  # rounding may make ties
+        np.testing.assert_allclose(fit.probabilities_, table.mean_outcome)
+        np.testing.assert_allclose(
+            fit.predict_proba(s)[:, 1], table.mean_outcome[table.assign(expit(s))]
+        )
+
+
+def test_histogram_binning_keeps_two_groups_of_ties_apart():
+    s, y = logit(np.repeat([0.1, 0.2], [400, 600])), np.repeat([1, 0], [160, 840])
+    fit = HistogramBinning(bins=2).fit(s, y)
+    np.testing.assert_allclose(fit.probabilities_, [0.4, 0])
+    # two neighbouring numbers have none between them
+    fit = HistogramBinning(bins=2).fit([1.0, np.nextafter(1, 2)], [0, 1])
+    np.testing.assert_array_equal(fit.predict_proba([1.0, np.nextafter(1, 2)])[:, 1], [0, 1])
+
+
+def test_calibrators_are_named_once():
+    from probnb.methods import METHODS
+
+    labels = [C.label for C in CALIBRATORS.values()]
+    assert all(labels) and len(set(labels)) == len(labels)
+    assert {m.calibrator for m in METHODS.values()} - {None} <= set(CALIBRATORS)
 
 
 # --- what could break them ------------------------------------------------------------------

@@ -229,6 +229,31 @@ def test_ties_at_block_ends():
     assert table.edges.tolist() == [0, 0.3, 0.8, 1]
 
 
+def test_unequal_bins_weigh_by_their_rows():
+    assert ece([0, 0, 1, 1, 1], [1, 1, 1, 1, 0], bins=2) == pytest.approx(0.6)
+    assert ece([0, 1, 0, 0, 1], [0.1, 0.1, 0.1, 0.1, 0.7], bins=2) == pytest.approx(0.18)
+    assert ece([0, 1, 1], [0.1, 0.1, 0.7], bins=2) == pytest.approx(11 / 30)
+    # nine tenths of the rows tie at .1, where the mean outcome is .1
+    p = np.concatenate([np.full(900, 0.1), np.linspace(0.21, 0.99, 100)])
+    y = np.repeat([1, 0], [90, 910])
+    assert ece(y, p) == pytest.approx(0.06)
+    assert ece(y, p, weighting="plain") > 0.3  # the paper's mean lets 100 rows count as most
+    rng = np.random.default_rng(1)
+    p = rng.random(101)
+    y = rng.random(101) < p
+    table = reliability_bins(y, p, 10)
+    assert ece(y, p, 10) == pytest.approx((table.count * np.abs(table.gap)).sum() / 101, abs=1e-12)
+
+
+@given(st.integers(1, 12), st.integers(1, 8), st.integers(0, 10**6))
+def test_weightings_agree_where_bins_are_equal(bins, size, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.permutation(np.linspace(0.01, 0.99, bins * size))
+    y = rng.integers(0, 2, bins * size)
+    assert ece(y, p, bins) == pytest.approx(ece(y, p, bins, "plain"), abs=1e-12)
+    assert ece_debiased(y, p, bins) == pytest.approx(ece_debiased(y, p, bins, "plain"), abs=1e-12)
+
+
 def test_evaluate_order_and_truth():
     y, p = [0, 1, 1], [0.2, 0.5, 0.6]
     assert tuple(evaluate(y, p, p=[0.1, 0.5, 0.9])) == tuple(METRICS)

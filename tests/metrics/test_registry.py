@@ -69,3 +69,24 @@ def test_a_metric_that_is_undefined_is_announced_once():
     with pytest.warns(RuntimeWarning, match="auc is NaN") as said:
         bootstrap([1, 1], {"a": [0.2, 0.4]}, replicates=2)
     assert len(said) == 1 and said[0].filename == __file__
+
+
+def test_rows_are_checked_and_sorted_once(monkeypatch):
+    from probnb import validation
+
+    rng = np.random.default_rng(2)
+    y, p, p_hat = rng.integers(0, 2, 30), rng.random(30), rng.random(30)
+    calls = []
+    for module, name in ((np, "argsort"), (validation, "_numbers")):
+        original = getattr(module, name)
+
+        def counted(*args, original=original, name=name, **options):
+            calls.append(name)
+            return original(*args, **options)
+
+        monkeypatch.setattr(module, name, counted)
+    evaluate(y, p_hat, p)
+    assert (calls.count("argsort"), calls.count("_numbers")) == (1, 3)  # y, p_hat, p
+    calls.clear()
+    bootstrap(y, {"a": p_hat, "b": p}, p, replicates=50)
+    assert (calls.count("argsort"), calls.count("_numbers")) == (2, 4)  # by method; y, p, a, b

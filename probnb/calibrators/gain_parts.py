@@ -1,0 +1,201 @@
+"""Where the difference between two predictions comes from: what a calibrator could give, or order.
+
+Each prediction climbs the same ladder of maps, every one of which contains the one before: none,
+one intercept in log-odds, Platt scaling, any monotone map. What a step gains for one prediction and
+not for the other is that part of their difference; what is left at the top is their ranking.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import expit
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from ..metrics.repeated import clustered_mean
+from ..metrics.sample import check_row_weights
+from ..metrics.scores import kl_rows, nll_rows
+from ..validation import (
+    check_integer,
+    check_pair,
+    check_probabilities,
+    check_same_length,
+    check_vector,
+)
+from .common import logits_from_probabilities
+from .scaling import PlattScaling
+
+__all__ = ["PARTS", "gain_parts"]
+
+PARTS = ("bias", "slope", "monotone", "ranking")
+"""The parts of a gain, in the order of the ladder."""
+
+
+def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0, level=0.95):
+    r"""Split what `b` scores better than `a` into bias, slope, monotone map and ranking.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    a : array-like of shape (n,)
+        Predicted probabilities of the method to improve on.
+    b : array-like of shape (n,)
+        Predicted probabilities of the other method, for the same rows.
+    p : array-like of shape (n,), optional
+        True probabilities, to split MSE_p and KL_p as well. The maps learn from outcomes alone.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
+    groups : array-like of shape (n,), optional
+        What rows share: neither a fold nor the standard error cuts through a group.
+    folds : int, default=5
+        A row's maps are fitted to the other folds (fewer where a class or the groups are few).
+    seed : int, default=0
+        Seed that shuffles rows, or groups, into folds.
+    level : float, default=0.95
+        Coverage aimed at by the intervals, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        Index ``metric`` (``brier``, ``nll``, and with `p` ``mse_p`` and ``kl_p``) and ``part`` (the
+        four of `PARTS`, then ``total``); columns ``gain`` (score of `a` less that of `b`: positive
+        where `b` is better), ``std``, ``low`` and ``high``. The parts add up to the total.
+
+    Raises
+    ------
+    ValueError
+        If rows are invalid, or too few for both outcomes to be in every fold's fit.
+
+    Notes
+    -----
+    Let :math:`a_0 = a`, and :math:`a_1, a_2, a_3` be `a` after the cross-fitted intercept, Platt
+    scaling and monotone map (see `ladder`), and S the score. Then
+
+    .. math:: S(a) - S(b) = \sum_{k=1}^{3} \bigl\{[S(a_{k-1}) - S(a_k)] - [S(b_{k-1}) - S(b_k)]
+              \bigr\} + S(a_3) - S(b_3).
+
+    A map that is learnt costs a little, so that a part may be negative. Intervals are Student's,
+    paired, over rows or groups, and take the maps as given: with few rows that of the monotone map,
+    which many rows share, is somewhat short (between equals on 400 rows, 0 was in 88 % of them).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.normal(size=2000)
+    >>> y = rng.random(2000) < 1 / (1 + np.exp(-s))
+    >>> parts = gain_parts(y, 1 / (1 + np.exp(-s - 1)), 1 / (1 + np.exp(-s)))
+    >>> parts.loc["brier", "gain"][["bias", "total"]].round(3).to_dict()
+    {'bias': 0.036, 'total': 0.036}
+    """
+    y, a = check_pair(y_true, a, ("y_true", "a"))
+    b = check_probabilities(b, "b")
+    check_same_length(a, b, ("a", "b"))
+    p = None if p is None else check_probabilities(p, "p")
+    if p is not None:
+        check_same_length(p, y, ("p", "y_true"))
+    if groups is not None:
+        groups = check_vector(groups, "groups")
+        check_same_length(groups, y, ("groups", "y_true"))
+    kept, weights = check_row_weights(weights, len(y))
+    if kept is not None:
+        y, a, b, p, groups = (None if x is None else x[kept] for x in (y, a, b, p, groups))
+    share = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
+    splits = _splits(y, groups, folds, seed)
+    rungs = [_climb(y, x, share, splits) for x in (a, b)]
+    scores = {"brier": lambda q: (q - y) ** 2, "nll": lambda q: nll_rows(y, q)}
+    if p is not None:
+        scores |= {"mse_p": lambda q: (q - p) ** 2, "kl_p": lambda q: kl_rows(p, q)}
+    rows = {}
+    for metric, score in scores.items():
+        with np.errstate(invalid="ignore"):  # infinity less infinity, where p-hat is 0 or 1
+            left = np.array([score(x) - score(z) for x, z in zip(*rungs)])  # after each rung
+            terms = [*(left[:-1] - left[1:]), left[-1], left[0]]
+        for part, term in zip((*PARTS, "total"), terms):
+            rows[metric, part] = clustered_mean(term, share, groups, level)
+    index = pd.MultiIndex.from_tuples(rows, names=["metric", "part"])
+    return pd.DataFrame(list(rows.values()), index, ["gain", "std", "low", "high"])
+
+
+def ladder(log_odds, y, weights):
+    """Fit the maps of the ladder: no map, an intercept, Platt scaling, a monotone map.
+
+    Parameters
+    ----------
+    log_odds : ndarray of shape (n,)
+        Log-odds of the predictions.
+    y : ndarray of shape (n,)
+        Outcomes, both of them.
+    weights : ndarray of shape (n,)
+        Weights above 0.
+
+    Returns
+    -------
+    list of callable
+        Maps of log-odds to probabilities. The last is isotonic regression along Platt's order, each
+        step of which counts one more row, with the mean outcome, so that none is 0 or 1; between
+        two rows it is the mean of their steps. It depends on nothing but the order of the rows, so
+        that a prediction and any rising function of it end equal.
+    """
+    intercept = brentq(lambda c: weights @ (expit(log_odds + c) - y), -100, 100)
+    platt = PlattScaling().fit(log_odds, y, sample_weight=weights)
+    sign = 1.0 if platt.coef_[0, 0] >= 0 else -1.0
+    x, steps = _shrunk_steps(sign * log_odds, y, weights / weights.mean())
+
+    def monotone(s):
+        left = np.searchsorted(x, sign * s, side="right") - 1
+        right = np.searchsorted(x, sign * s, side="left")
+        return (steps[np.maximum(left, 0)] + steps[np.minimum(right, len(x) - 1)]) / 2
+
+    return [
+        expit,
+        lambda s: expit(s + intercept),
+        lambda s: platt.predict_proba(s)[:, 1],
+        monotone,
+    ]
+
+
+def _shrunk_steps(x, y, weights):
+    """Return distinct values and their isotonic steps, each with one row of the mean outcome."""
+    values, place = np.unique(x, return_inverse=True)
+    mass = np.bincount(place, weights)
+    steps = IsotonicRegression(y_min=0, y_max=1).fit_transform(
+        values, np.bincount(place, weights * y) / mass, sample_weight=mass
+    )
+    _, step = np.unique(steps, return_inverse=True)
+    rows = np.bincount(step, mass)[step]
+    steps = (rows * steps + np.average(y, weights=weights)) / (rows + 1)
+    return values, IsotonicRegression().fit_transform(values, steps, sample_weight=mass)
+
+
+def _climb(y, p_hat, weights, splits):
+    """Return a prediction after each rung, fitted to the other folds; the first is untouched."""
+    s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
+    rungs = np.empty((len(PARTS), len(s)))
+    for train, test in splits:
+        for k, rung in enumerate(ladder(s[train], y[train], weights[train])):
+            rungs[k, test] = rung(s[test])
+    rungs[0] = p_hat  # to the bit
+    return rungs
+
+
+def _splits(y, groups, folds, seed):
+    """Rows to fit and rows to judge, fold by fold."""
+    most = int(min(y.sum(), (1 - y).sum()))
+    most = most if groups is None else min(most, len(pd.unique(groups)))
+    folds = min(check_integer(folds, "folds", 2), most)
+    if folds < 2:
+        raise ValueError(
+            "y_true must have two rows of each outcome, and groups two groups; got "
+            f"{int(y.sum())} ones in {len(y)} rows"
+            + ("." if groups is None else f" and {len(pd.unique(groups))} groups.")
+        )
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    codes = None if groups is None else pd.factorize(groups)[0]
+    split = kind(folds, shuffle=True, random_state=seed)
+    splits = list(split.split(y, y, codes))
+    if not all(np.ptp(y[train]) > 0 for train, _ in splits):
+        raise ValueError("groups must leave both outcomes in every fit; one fold takes all of one.")
+    return splits
