@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from probnb.notebook import check_parameters, check_path, results_path
+from probnb.notebook import (
+    check_parameters,
+    check_path,
+    default_profile,
+    find_path,
+    results_path,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +30,56 @@ def test_what_a_notebook_has_anyway_is_not_a_parameter():
 def test_a_misspelt_name_stops_with_the_nearest():
     with pytest.raises(ValueError, match="got 'sed'"):
         check_parameters({"sed": 1}, "seed scenario")
+
+
+@pytest.mark.parametrize("name", ["_bins", "_", "__bins", "_i_x", "bins_", "_seed", "_x1", "___x"])
+def test_a_name_with_an_underscore_is_no_way_around(name):
+    if name == "_":  # IPython's own
+        check_parameters({name: 5}, "bins")
+        return
+    with pytest.raises(ValueError, match=f"got '{name}'"):
+        check_parameters({"bins": 15, name: 5}, "bins seed")
+
+
+def test_what_ipython_and_papermill_define_is_let_through():
+    own = ["In", "Out", "_", "__", "___", "_dh", "_oh", "_ih", "_i", "_ii", "_iii", "_i1", "_12",
+           "_exit_code", "__builtins__", "__name__", "__doc__", "__vsc_ipynb_file__"]  # fmt: skip
+    check_parameters(dict.fromkeys(own, "x"), "bins")
+
+
+def test_papermills_strings_are_undone_but_digits_stay_text():
+    names = {"a": "TRUE", "b": " none ", "c": "null", "d": "", "e": "15", "f": "1e-3", "g": "no"}
+    check_parameters(names, "a b c d e f g")
+    assert names == {"a": True, "b": None, "c": None, "d": None, "e": "15", "f": "1e-3", "g": "no"}
+
+
+def test_the_default_profile_follows_the_environment(monkeypatch):
+    monkeypatch.delenv("PROBNB_SMOKE", raising=False)
+    assert default_profile(None) == "quick" and default_profile(None, "cpu") == "cpu"
+    monkeypatch.setenv("PROBNB_SMOKE", "1")
+    assert default_profile(None) == "smoke" and default_profile("quick") == "quick"
+    monkeypatch.setenv("PROBNB_SMOKE", "yes")
+    with pytest.raises(ValueError, match="PROBNB_SMOKE must be one of"):
+        default_profile(None)
+
+
+def test_one_rule_for_all_paths(tmp_path, monkeypatch):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "mine.csv").touch()
+    (tmp_path / "stored").mkdir()
+    for folder in (tmp_path, tmp_path / "book"):
+        monkeypatch.chdir(folder)
+        assert find_path("mine.csv", "data").resolve() == tmp_path / "mine.csv"
+        for name in ("stored", "new"):  # one that is there, one that will be made
+            assert results_path(name).resolve() == tmp_path / name
+    (tmp_path / "book" / "mine.csv").touch()
+    assert find_path("mine.csv", "data") == Path("mine.csv")
+    with pytest.raises(FileNotFoundError, match=r"data must be .* found none at .* and .*no\.csv"):
+        find_path("no.csv", "data")
+    for bad in (5, True, "", " ", "a\0b", ["x"]):
+        for function in (find_path, check_path, lambda path, name: results_path(path)):
+            with pytest.raises(ValueError, match="must be the path of a file or folder"):
+                function(bad, "data")
 
 
 def test_paths(tmp_path, monkeypatch):

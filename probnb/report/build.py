@@ -23,7 +23,16 @@ from .words import in_short
 
 __all__ = ["Report", "Text", "make_report"]
 
-PARTS = ("metrics", "pairs", "decomposition", "calibration", "groups", "gains")
+_FORMS = {  # part: how its cells are made, and from which attribute of the report
+    "metrics": (cells.metric_cells, "boot"),
+    "pairs": (cells.pair_cells, "pairs"),
+    "decomposition": (cells.decomposition_cells, "decomposition"),
+    "calibration": (cells.calibration_cells, "calibration"),
+    "groups": (cells.group_cells, "groups"),
+    "gains": (cells.gain_cells, "gains"),
+}
+
+PARTS = tuple(_FORMS)
 """The report's tables, in the order of its page."""
 
 _WHY_EMPTY = {
@@ -108,16 +117,10 @@ class Report:
             Cells to show; empty where there is nothing to say.
         """
         check_choice(part, PARTS, "part")
-        if part == "metrics":
-            return cells.metric_cells(self.boot)
-        if part == "decomposition":
-            return self.decomposition
-        if part == "groups" and self.groups is None:
-            return pd.DataFrame()
-        form = {"pairs": cells.pair_cells, "calibration": cells.calibration_cells,
-                "groups": cells.group_cells, "gains": cells.gain_cells}[part]  # fmt: skip
-        found = getattr(self, part)
-        return pd.DataFrame() if found.empty else form(found)
+        form, held = _FORMS[part]
+        found = getattr(self, held)
+        empty = found is None or (part != "metrics" and found.empty)
+        return pd.DataFrame() if empty else form(found)
 
     def show(self, part):
         """One of the tables as a page shows it, or a sentence that says why there is none.

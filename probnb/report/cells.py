@@ -10,6 +10,7 @@ from ..metrics import METRICS
 
 __all__ = [
     "calibration_cells",
+    "decomposition_cells",
     "gain_cells",
     "group_cells",
     "metric_cells",
@@ -97,6 +98,22 @@ def calibration_cells(off):
         "ECE if calibrated": [f"{value:.4f}" for value in off["ece_null"]],
     }
     return pd.DataFrame(cells, index=off.index)
+
+
+def decomposition_cells(parts):
+    """Parts of the Brier score.
+
+    Parameters
+    ----------
+    parts : DataFrame
+        From `probnb.report.tables.decomposition_table`.
+
+    Returns
+    -------
+    DataFrame of str
+        One row per prediction column.
+    """
+    return parts.map(number)
 
 
 def group_cells(groups):

@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import re
+import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
@@ -295,17 +296,19 @@ def _separator(text):
 
 def _split(text, separator, skip, names):
     """Every cell as text, in as many columns as the longest line has fields."""
-    most = max((line.count(separator) for line in text.splitlines()), default=0) + 1
+    most = max(line.count(separator) for line in re.split("[\r\n]", text)) + 1
     width = max(len(names), min(most, len(names) + _SPARE))
     settings = {"sep": r"\s+"} if separator == " " else {"sep": separator, "skipinitialspace": True}
     try:
-        return pd.read_csv(
-            io.StringIO(text), header=None, skiprows=skip, names=range(width), index_col=False,
-            dtype=str, keep_default_na=False, na_filter=False, **settings,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # it would lose fields
+            return pd.read_csv(
+                io.StringIO(text), header=None, skiprows=skip, names=range(width),
+                index_col=False, dtype=str, keep_default_na=False, na_filter=False, **settings,
+            )  # fmt: skip
     except pd.errors.EmptyDataError:
         return pd.DataFrame(columns=range(width), dtype=str)
-    except pd.errors.ParserError as error:
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         raise ValueError(
             f"{reason}. Every line needs as many fields as the header, which has {len(names)} "

@@ -16,7 +16,7 @@ from pandas.api.types import (
     is_string_dtype,
 )
 
-__all__ = ["Numbers", "decimal_mark", "read_numbers"]
+__all__ = ["Numbers", "decimal_mark", "plain_objects", "read_numbers"]
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "<na>", "none", "null", "nil", "-", "?", ".")
 """What stands for a missing number, in small letters."""
@@ -77,14 +77,40 @@ def read_numbers(column, decimal=None, booleans=False):
         return Numbers(values, np.zeros(len(values), bool))
     if not (is_object_dtype(dtype) or is_string_dtype(dtype)):  # dates, durations, lists
         return Numbers(np.full(len(column), np.nan), column.notna().to_numpy(bool))
-    if decimal != ",":  # the usual case, at once
+    if decimal != "," and not is_object_dtype(dtype):  # the usual case, at once
         values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-        if not np.isnan(values).any() and not _holds_bool(column):
+        if not np.isnan(values).any():
             return Numbers(values, np.zeros(len(values), bool))
     text = _tidy(column)
     if booleans:
         text = text.replace({"true": "1", "false": "0"})
     return _parse(text, decimal)
+
+
+def plain_objects(column):
+    """A column without what pandas trips over: floats for decimals, text for bytes.
+
+    Parameters
+    ----------
+    column : Series
+        A column of any type.
+    """
+    if not is_object_dtype(column.dtype):
+        return column
+    return pd.Series([_plain(x) for x in column], column.index, dtype=object)
+
+
+def _plain(x):
+    if isinstance(x, Decimal):
+        return _as_float(x)
+    return x.decode("utf-8", "replace") if isinstance(x, bytes) else x
+
+
+def _as_float(x):
+    try:
+        return float(x)
+    except (ValueError, OverflowError):  # a signalling NaN, or an integer beyond floats
+        return np.nan
 
 
 def decimal_mark(columns):
@@ -96,11 +122,11 @@ def decimal_mark(columns):
         Columns of text.
     """
     for column in columns:
-        text = column.astype("str").fillna("")
+        text = _tidy(column)
         comma = text.str.contains(",", regex=False)
         if not comma.any() or (text.str.contains(".", regex=False) & ~comma).any():
             continue
-        text = _tidy(column[comma]).str.removesuffix("%").str.strip()
+        text = text[comma].str.removesuffix("%").str.strip()
         if len(text) and text.str.fullmatch(_COMMA).all():
             if not text.str.fullmatch(_THOUSANDS).all():
                 return ","
@@ -122,17 +148,13 @@ def _tidy(column):
     return text.where(~text.isin(MISSING), "")
 
 
-def _holds_bool(column):
-    return is_object_dtype(column.dtype) and any(isinstance(x, bool | np.bool_) for x in column)
-
-
 def _as_text(value):
     if isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, numbers.Real | Decimal):
-        return repr(float(value))
+        return repr(_as_float(value))
     return "" if value is None or value is pd.NA or value is pd.NaT else f"<{value}>"
 
 

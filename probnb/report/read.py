@@ -12,6 +12,7 @@ from ..validation import check_choice
 from .columns import Columns
 from .example import draw_example
 from .files import Source, read_file
+from .numbers import plain_objects
 from .roles import find_column, find_roles, refuse_repeated
 
 __all__ = ["PredictionTable", "check_table", "read_predictions"]
@@ -174,7 +175,8 @@ def check_table(
     check_choice(scale, SCALES, "scale")
     source = Source() if source is None else source
     present = [str(name) for name in frame.columns]
-    frame = frame.set_axis(present, axis=1).reset_index(drop=True)
+    frame = frame.set_axis(range(len(present)), axis=1).reset_index(drop=True)
+    frame = frame.apply(plain_objects).set_axis(present, axis=1)
     roles = find_roles(present, y, p=p, group=group, cluster=cluster, weight=weight, id=id,
                        split=split)  # fmt: skip
     named = None if columns is None else _columns(columns, present)

@@ -226,7 +226,7 @@ def _how_off(y, p_hat, w, level):
     variance = w**2 * p_hat * (1 - p_hat)
     index = reliability_bins(y, p_hat, weights=w).assign(p_hat)
     misses, spread = np.bincount(index, w * (y - p_hat)), np.bincount(index, variance)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = misses.sum() / np.sqrt(variance.sum())
         parts = np.where(misses == 0, 0, misses**2 / spread)  # certain, and right or wrong
     s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]

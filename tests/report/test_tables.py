@@ -8,6 +8,7 @@ from scipy.stats import kstest
 
 from probnb.calibrators import PlattScaling
 from probnb.metrics import brier, ece, nll
+from probnb.report.build import PARTS, make_report
 from probnb.report.cells import (
     calibration_cells,
     gain_cells,
@@ -261,3 +262,159 @@ def test_forecasts_of_games(data_dir):
     assert calibration_table(table).loc["prob1", "slope"] == pytest.approx(1, abs=0.2)
     with pytest.raises(ValueError, match=r"'prob1_outcome' must hold only 0 and 1; got .*0.5"):
         read_predictions(path.with_name("nfl_games.csv"), columns="prob1", y="prob1_outcome")
+
+
+def judged(y, **columns):
+    table = check_table(pd.DataFrame({"y": y, **columns}))
+    return calibration_table(table), resample(table, 100), calibration_gains(table)
+
+
+@pytest.mark.parametrize("exceptions", [0, 1, 2, 5])
+@pytest.mark.parametrize("sure", [1.0, 0.9, 0.55])
+def test_an_inverted_column_is_said_to_be_inverted(exceptions, sure):
+    y = np.array([0, 1] * 60)
+    p_hat = np.where(y == 1, 1 - sure, sure)
+    p_hat[:exceptions] = 1 - p_hat[:exceptions]
+    off, boot, gains = judged(y, m=p_hat)
+    text = " ".join(describe("m", off, boot))
+    assert off.loc["m", "order"] == "inverted"
+    assert "They are inverted" in text and "is a label swapped?" in text
+    assert "neither too extreme" not in text and "nan" not in text
+    assert "clear which outcome it predicts" in advise("m", gains, "inverted")
+    slope = calibration_cells(off).loc["m", "slope"]
+    assert (slope == "none\n(inverted)") == (exceptions < 2)  # one exception is still a tie
+
+
+@pytest.mark.parametrize("value", [0.3, 0.0, 1.0, 0.5])
+def test_a_constant_column_is_said_to_be_constant(value):
+    y = np.array([0, 1, 1] * 40)
+    for p_hat in (np.full(120, value), np.clip(value + 1e-9 * np.arange(120) * (value < 1), 0, 1)):
+        if value in (0.0, 1.0) and np.ptp(p_hat) > 0:
+            continue  # in log-odds these differ
+        off, boot, _ = judged(y, m=p_hat)
+        text = " ".join(describe("m", off, boot))
+        assert "All predictions are the same" in text and "nan" not in text
+        assert off.loc["m", ["slope", "slope_low", "slope_high"]].isna().all()
+        assert calibration_cells(off).loc["m", "slope"] == "none\n(constant)"
+
+
+def test_a_separated_column_has_no_finite_slope():
+    y = np.array([0, 1] * 60)
+    m = 0.2 + 0.6 * y
+    off, boot, _ = judged(y, m=m, errs=np.r_[m[:118], 1 - m[118:]])
+    assert list(off["order"]) == ["separated", "ordinary"]
+    assert "separate the outcomes of these rows without an error" in " ".join(
+        describe("m", off, boot)
+    )
+
+
+def test_a_slope_that_the_rows_do_not_fix_is_not_called_right():
+    rng = np.random.default_rng(0)
+    off, boot, _ = judged([0, 1, 1, 0, 1, 0], m=0.5 + 0.01 * rng.normal(size=6))
+    row = off.loc["m"]
+    assert row["slope_low"] < 0.5 and row["slope_high"] > 2
+    assert "do not tell whether they are too extreme or too timid" in " ".join(
+        describe("m", off, boot)
+    )
+
+
+def test_no_cell_has_more_digits_than_its_number():
+    y = np.array([0.0, 1.0] * 60)
+    for m in (y, np.where(y == 1, 1 - 1e-13, 1e-13), y * 1e-300, np.where(y == 1, 0.3, 0.3 + 1e-9)):
+        report = make_report(check_table(pd.DataFrame({"y": y, "m": m, "k": 1 - y})), replicates=20)
+        for part in PARTS:
+            cells = report.cells(part)
+            for cell in cells.astype(str).to_numpy().ravel():
+                assert max(map(len, cell.split())) < 20, cell
+                assert "nan" not in cell.replace("(", " ").split(), cell
+        assert all(len(word) < 30 for word in report.in_short().split())
+    assert (
+        gain_cells(calibration_gains(check_table(pd.DataFrame({"y": y, "m": y}))))
+        .loc[("m", "platt"), "gain in Brier"]
+        .startswith("-0.0000")
+        is False
+    )
+
+
+def weighted(frame, **columns):
+    return check_table(frame.assign(**columns))
+
+
+def test_constant_weights_change_nothing():
+    frame = draw_example(400)
+    reports = [
+        make_report(t, replicates=30) for t in (check_table(frame), weighted(frame, weight=7.5))
+    ]
+    assert reports[0].in_short() == reports[1].in_short()
+    for part in PARTS:
+        pd.testing.assert_frame_equal(reports[0].cells(part), reports[1].cells(part))
+
+
+def test_weights_count_rows_as_often():
+    rng = np.random.default_rng(1)
+    frame, times = draw_example(300), rng.integers(0, 4, 300)
+    table = weighted(frame, weight=times)
+    often = check_table(frame.loc[frame.index.repeat(times)])
+    assert len(table.y) == np.count_nonzero(times)
+    for function in (decomposition_table, lambda t: calibration_table(t)[["bias", "ece", "slope"]],
+                     lambda t: group_table(t)[["predicted", "observed"]]):  # fmt: skip
+        pd.testing.assert_frame_equal(
+            function(table).sort_index(), function(often).sort_index(), rtol=1e-5
+        )
+    pd.testing.assert_frame_equal(resample(table, 2).point, resample(often, 2).point)
+    total = pd.Series(times).groupby(frame["group"]).sum()
+    squares = pd.Series(times**2).groupby(frame["group"]).sum()
+    rows = group_table(table).xs("careful", level="column")
+    wide, narrow = rows, group_table(often).xs("careful", level="column")
+    assert ((wide["high"] - wide["low"]) > (narrow["high"] - narrow["low"])).all()
+    assert (total**2 / squares < rows["rows"]).all()
+
+
+def test_weighted_tests_of_calibration_keep_their_level():
+    rows = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        s = rng.normal(size=300)
+        y, weight = (rng.random(300) < expit(s)).astype(int), rng.exponential(size=300)
+        frame = pd.DataFrame({"y": y, "a": expit(s), "weight": weight})
+        rows.append(calibration_table(check_table(frame)).loc["a"])
+    rows = pd.DataFrame(rows)
+    assert kstest(rows["bias_p"].astype(float), "uniform").pvalue > 0.001
+    covered = (rows["slope_low"] < 1) & (rows["slope_high"] > 1)
+    assert 0.9 <= covered.mean() <= 0.99
+
+
+def test_a_category_that_never_occurs_is_no_group():
+    frame = draw_example(300)
+    frame["group"] = pd.Categorical(frame["group"], ["north", "west", "south"])
+    report = make_report(check_table(frame), replicates=20)
+    assert set(report.groups.index.get_level_values("group")) == {"north", "south"}
+    assert "2 of 2 groups" in report.in_short() or "of 2 groups off" in report.in_short()
+
+
+def test_the_report_holds_every_part_and_says_what_is_missing():
+    report = make_report(check_table(draw_example(300)), reference="noisy", replicates=20)
+    assert set(report.pairs.index.get_level_values("b")) == {"noisy"}
+    assert "20 resamples of the rows." in report.what_was_read()
+    assert report.in_short()._repr_markdown_().startswith("- **")
+    for part in PARTS:
+        assert "<table" in report.show(part).to_html()
+    one = check_table(pd.DataFrame({"y": [0] * 15 + [1], "m": np.linspace(0.1, 0.9, 16)}))
+    report = make_report(one, replicates=20)
+    assert report.show("pairs").startswith("There is one column")
+    assert report.show("groups").startswith("There is no column of groups")
+    assert report.show("gains").startswith("There are too few rows")
+    with pytest.raises(ValueError, match="part must be one of metrics, pairs"):
+        report.show("all")
+    with pytest.raises(ValueError, match="reference must be one of m; got 'n'"):
+        make_report(one, reference="n")
+    with pytest.raises(ValueError, match="replicates must be an integer of at least 2"):
+        make_report(one, replicates=1)
+
+
+def test_names_that_users_import():
+    import probnb.report as package
+
+    assert package.describe is describe and package.check_table is check_table
+    assert {"read_predictions", "PredictionTable", "calibration_table", "resample", "Report",
+            "calibration_gains", "gain_cells", "make_report"} <= set(package.__all__)  # fmt: skip
