@@ -346,7 +346,7 @@ Markdown(study.say_correlations(table) + "\n" + study.say_correlations(table, "k
 # Numbers behind the figures; `left_out` counts models with an infinite value.
 
 # %% tags=["hide-input", "hide-output"]
-table.style.format(precision=2).hide()
+table.style.format(precision=2).hide().set_table_attributes('class="wide"')
 
 # %% [markdown]
 # Even Brier cannot tell models apart that are nearly equally good. On the same rows, the difference

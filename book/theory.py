@@ -305,7 +305,7 @@ Markdown(say.say_parts(path))
 from probnb.theory.compare import compare_methods
 
 table = compare_methods(model)
-say.summary_table(table).style.format("{:.2f}")
+say.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kept its start (%)")
 
 # %% [markdown]
 # When CaPE is not stopped by validation, this is where it goes:

@@ -3,20 +3,30 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 
 from probnb.empirical import p_emp_kernel
-from probnb.metrics import auc, ece, kl_p, ks_error, reliability_bins
+from probnb.metrics import auc, ece, kl_p, ks_error, mse_p, reliability_bins
 from probnb.published import published
-from probnb.scenarios import probability
+from probnb.scenarios import SCENARIOS, probability
 
 
 def test_printed_direction_of_kl_is_infinite_where_a_probability_is_0_or_1():
-    # CIFAR-10's class 0 has p = 0, and so have the babies of the linear scenario.
-    assert probability([0], "linear").item() == 0
-    assert kl_p([0.0, 0.5], [0.1, 0.5], direction="p_hat||p") == np.inf
-    assert np.isfinite(kl_p([0.0, 0.5], [0.1, 0.5], direction="p||p_hat"))
+    # CIFAR-10's class 0 has p = 0, and in Linear p = 1 from an age of 100.
+    assert probability([100, 116], "linear").tolist() == [1, 1]
+    for certain, estimate in ((0.0, 0.1), (1.0, 0.9)):
+        p, p_hat = [certain, 0.5], [estimate, 0.5]
+        assert kl_p(p, p_hat, direction="p_hat||p") == np.inf
+        assert np.isfinite(kl_p(p, p_hat, direction="p||p_hat"))
+
+
+def test_saved_probabilities_end_at_1(data_dir):
+    p = pd.read_csv(data_dir / "authors-predictions" / "linear.csv")["p"]
+    assert p.max() == 1 and (p == 1).sum() == 10
+    assert p.min() == 0.01  # the youngest are one year old
 
 
 def test_ks_over_the_printed_range_sees_only_the_means():
@@ -102,3 +112,143 @@ def test_class_weights_bias_probabilities():
     assert plain.mean() == pytest.approx(p.mean(), abs=0.01)
     assert weighted.mean() > 2 * p.mean()
     assert auc(y, weighted) == pytest.approx(auc(y, plain))  # and no ranking score sees it
+
+
+# The published baseline
+
+
+def test_published_errors_of_cross_entropy_have_one_sign():
+    # ECE is the mean of |gap| over bins and KS the largest sum of gaps: equal only for one sign.
+    printed = published("linear", table=3).pivot(index="method", columns="metric", values="value")
+    assert printed.loc["ce", ["ece", "ks"]].tolist() == [12.32, 12.16]
+    share = printed["ks"] / printed["ece"]
+    assert share["ce"] > 0.98
+    assert share.drop("ce").max() < share["ce"]
+
+
+def test_saved_baseline_is_shifted_and_platt_scaling_repairs_it(data_dir):
+    saved = pd.read_csv(data_dir / "authors-predictions" / "linear.csv")
+    y, p = saved["y"].to_numpy(), saved["p"].to_numpy()
+    p_hat = saved["early_stop"].to_numpy()
+    assert p_hat.mean() - y.mean() == pytest.approx(0.106, abs=5e-4)
+    shifted, platt = np.empty((2, len(y)))
+    level = logit(p_hat.clip(1e-9, 1 - 1e-9))
+    for fit, apply in KFold(10, shuffle=True, random_state=0).split(y):
+
+        def surplus(shift, fit=fit):
+            return expit(level[fit] + shift).mean() - y[fit].mean()
+
+        shifted[apply] = expit(level[apply] + brentq(surplus, -5, 5))
+        model = LogisticRegression(C=1e6).fit(level[fit, None], y[fit])
+        platt[apply] = model.predict_proba(level[apply, None])[:, 1]
+    errors = [100 * mse_p(p, q) for q in (p_hat, shifted, platt, saved["cape_bin"])]
+    assert errors == pytest.approx([3.68, 2.40, 2.15, 2.41], abs=0.01)
+
+
+def test_demo_notebook_measures_cape_on_other_rows():
+    def rows_with(share, rows):  # an error rate in per cent, printed with six decimals
+        return np.flatnonzero(np.abs(100 * np.arange(rows + 1) / rows - share) < 1e-6).tolist()
+
+    assert rows_with(32.932589, 2329) == [767] and rows_with(32.374410, 2329) == [754]
+    assert rows_with(32.081047, 2329) == []  # the row of CaPE
+    assert rows_with(32.081047, 4738) == [1520]
+
+
+# What the text says of the tables
+
+
+def scenario_tables():
+    table = published(list(SCENARIOS))
+    own = ~table["method"].str.startswith("beginning")  # of Table 12, another run
+    return table[own].pivot(index="method", columns=["scenario", "metric"], values="value")
+
+
+def test_share_of_cells_that_cape_wins():
+    table = scenario_tables().drop(index="resampled")
+    cape = table.index.str.startswith("cape")
+    lead = table[~cape].min() - table[cape].min()
+    calibration = lead.index.get_level_values("metric").isin(["ece", "mce", "ks"])
+    assert len(lead) == 30 and (lead > 0).sum() == 14 and (lead == 0).sum() == 1
+    assert calibration.sum() == 15 and (lead[calibration] > 0).sum() == 2
+
+
+def test_cape_is_not_on_par_with_resampled_labels():
+    rows = published(
+        list(SCENARIOS), method=["resampled", "cape_bin", "cape_kernel"], metric="mse_p"
+    )
+    value, std = (
+        rows.pivot(index="method", columns="scenario", values=c) for c in ("value", "std")
+    )
+    gap = value.drop("resampled").min() - value.loc["resampled"]
+    error = np.hypot(std.drop("resampled").max(), std.loc["resampled"])
+    assert (gap > 2 * error).sum() == 4
+    assert gap["sigmoid"] < 0
+
+
+def test_best_case_is_beaten_on_sigmoid():
+    sigmoid = scenario_tables()["sigmoid"]
+    assert sigmoid["mse_p"].idxmin() == "cape_kernel"
+    assert sigmoid.loc[["resampled", "cape_kernel"], "mse_p"].tolist() == [5.34, 5.16]
+    assert sigmoid["mce"].nlargest(2).index.tolist() == ["dirichlet", "resampled"]
+
+
+def test_ranks_on_real_data():
+    ece_of = published("cancer", metric="ece").set_index("method")["value"]
+    assert len(ece_of) == 11 and ece_of.rank()["cape_bin"] == 10
+    collision = published("collision", metric="brier")["value"]
+    assert (collision.min(), collision.max()) == (8.13, 11.10)
+
+
+def test_mmce_is_not_always_ahead():
+    tasks = published(["cancer", "weather"], metric="brier")
+    brier_of = tasks.pivot(index="method", columns="scenario", values="value")
+    better = brier_of < brier_of.loc["mmce"]
+    assert better.loc[["focal", "entropy"], "cancer"].all()
+    assert better.loc["entropy", "weather"]
+
+
+# Methods and data
+
+
+def test_platt_scaling_of_predictions_cannot_repair_a_shift():
+    p = np.linspace(0.01, 0.99, 99)
+    for p_hat in (expit(logit(p) + 1), p):  # shifted; and calibrated already
+
+        def loss(w, inputs):
+            a = w[0] * inputs + w[1]
+            return np.mean(np.logaddexp(0, a) - p * a)
+
+        left = []
+        for inputs in (p_hat, logit(p_hat)):
+            w = minimize(loss, [1.0, 0.0], args=(inputs,)).x
+            left.append(np.mean((expit(w[0] * inputs + w[1]) - p) ** 2))
+        assert left[0] > 5e-4 and left[1] < 1e-9
+
+
+def test_dirichlet_calibration_of_the_tables_does_not_rise():
+    tasks = published(["cancer", "weather", "collision"], metric="auc")
+    auc_of = tasks.pivot(index="method", columns="scenario", values="value")
+    assert (auc_of.loc["temperature"] == auc_of.loc["ce"]).all()  # as rising maps must
+    assert (auc_of.loc["ce"] - auc_of.loc["dirichlet"] > 0.1).all()
+    # logits given to a map of probabilities: the clip ties rows, and the ranking suffers
+    rng = np.random.default_rng(0)
+    level = 2 * rng.normal(size=5000)
+    y = (rng.random(5000) < expit(level)).astype(float)
+    logits = 3 * np.column_stack([-level / 2, level / 2])  # an overconfident network
+    p_hat = expit(3 * level)
+    left = []
+    for inputs in (logits, np.column_stack([1 - p_hat, p_hat])):
+        columns = np.log(np.clip(inputs, 1e-16, 1))
+        model = LogisticRegression().fit(columns, y)
+        left.append(auc(y, model.predict_proba(columns)[:, 1]))
+    assert left[0] < auc(y, p_hat) - 0.01
+    assert left[1] == pytest.approx(auc(y, p_hat), abs=1e-3)
+
+
+def test_scenes_of_collision_do_not_give_its_samples():
+    # (negative, positive) samples of the three parts, as printed
+    negative, positive = np.sum([(6453, 1023), (2348, 545), (2685, 528)], axis=0)
+    assert (negative, positive) == (11_486, 2096)
+    scenes, samples = {"accident": 122, "other": 2096}, 18
+    assert positive <= scenes["accident"] * samples < 1.1 * positive
+    assert scenes["other"] * samples > 3 * negative

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -8,6 +6,7 @@ from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
 from probnb.chapters.metrics import examples, study
+from probnb.experiment.results import StoredRun
 from probnb.methods import METHODS
 from probnb.metrics import METRICS, bootstrap, ece, evaluate, mse_p
 from probnb.scenarios import SCENARIOS
@@ -36,7 +35,8 @@ def store(root, scenario, seed=0, n=300):
     directory.mkdir()
     pd.DataFrame({"y": y, "p": p} | methods).to_parquet(directory / "predictions.parquet")
     pd.DataFrame(epochs).to_parquet(directory / "epochs.parquet")
-    return SimpleNamespace(scenario=scenario, directory=directory)
+    pd.DataFrame({"method": list(methods)}).to_parquet(directory / "chosen.parquet")
+    return StoredRun(directory, {"task": scenario})
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_sentences_name_the_largest_correlation():
 def test_brier_resolution_against_simulation(runs):
     table = study.brier_resolution(runs.values())
     assert list(table.index) == list(SCENARIOS)
-    assert set(table["pairs"]) == {15 * 14 // 2}
+    assert set(table["pairs"]) == {len(METHODS) * (len(METHODS) - 1) // 2}
     assert (table["clear_right"].dropna() > 0.9).all()
     # the formula's noise is the spread of Brier differences over redrawn outcomes
     rng = np.random.default_rng(0)
@@ -226,13 +226,14 @@ def test_figures_draw_what_they_are_given(runs):
     assert len(plots.metric_scatter(models, table, "linear")) == 6
     assert plots.scatter_matrix(models, table, "kl_p").shape == (6, 5)
     alone = plots.metric_scatter(models, table, "linear", kinds=("method",))[0]
-    assert [len(line.get_xdata()) for line in alone.lines] == [14]
+    assert [len(line.get_xdata()) for line in alone.lines] == [len(METHODS) - 1]
     axes = plots.correlation_summary(table)
     assert [ax.get_title() for ax in axes] == [s.capitalize() for s in SCENARIOS]
     auc = table.query("scenario == 'linear' and kind == 'method' and metric == 'auc'")
     drawn = next(line for line in axes[0].lines if line.get_label() == "method")
     expected = -auc.query("target == 'mse_p'")["pearson"].iloc[0]
-    assert drawn.get_xdata()[-1] == pytest.approx(expected)  # AUC comes last, as 1 - AUC
+    labels = [label.get_text() for label in axes[0].get_yticklabels()]
+    assert drawn.get_xdata()[labels.index("1 - AUC")] == pytest.approx(expected)
 
 
 def test_figures_of_examples():

@@ -173,6 +173,11 @@ def test_grid_sentences_and_maps(cells):
     np.testing.assert_allclose(axes[1].images[0].get_array(), 100 * best)
     table = say.summary_table(cells[(cells.kappa == 1.0) & (cells.gamma == 1.0)])
     assert table.loc["early stop", "difference"] == 0
+    chosen = cells.query("kappa == 1 and gamma == 1 and method == 'CaPE (bin)'").chosen
+    assert table.loc["CaPE (bin)", "kept its start (%)"] == pytest.approx(
+        100 * (chosen == 0).mean()
+    )
+    assert table.loc["ridge", "kept its start (%)"] == 0
     np.testing.assert_allclose(table["MSE x 100"], table.calibration + table.grouping, atol=1e-10)
 
 

@@ -424,17 +424,13 @@ def test_a_method_is_added_in_one_place(splits, tmp_path, monkeypatch):
     assert len(keys) == 3
 
 
-def absolute_errors(y, p_hat, p=None):
-    return abs(p_hat - y)
-
-
 def absolute_error(y_true, y_prob, weights=None):
-    return float(np.average(absolute_errors(y_true, y_prob), weights=weights))
+    return np.average(abs(y_prob - y_true), weights=weights)
 
 
 def test_a_metric_and_a_calibrator_are_added_in_one_place(finished, splits, monkeypatch):
     jobs, fits, _ = finished
-    monkeypatch.setitem(METRICS, "mae", Metric(absolute_error, "Absolute error", absolute_errors))
+    monkeypatch.setitem(METRICS, "mae", Metric(absolute_error, "Absolute error"))
     monkeypatch.setitem(CALIBRATORS, "wide", lambda: HistogramBinning(bins=2))
     monkeypatch.setitem(METHODS, "wide", Method("Two bins", "post-processing", calibrator="wide"))
     table = on_test(collect({**jobs, "wide": jobs["ce"]}, fits, splits).predictions)

@@ -7,6 +7,7 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from ...metrics.binning import ece
+from ...metrics.registry import METRICS
 from ...metrics.resampling import bootstrap
 from ...metrics.unbiased import calibration_null_band, ece_debiased, ece_smooth
 from ...validation import check_integer
@@ -229,7 +230,7 @@ def orderings(point):
     first, second = np.triu_indices(len(point), k=1)
     truth = point["mse_p"].to_numpy()
     for metric in point.columns:
-        values = (-1 if metric == "auc" else 1) * point[metric].round(12)
+        values = (1 if METRICS[metric].lower_is_better else -1) * point[metric].round(12)
         sign = np.sign(values.to_numpy()[first] - values.to_numpy()[second])
         agreement = sign * np.sign(truth[first] - truth[second])
         ranked = ", ".join(values.sort_values(kind="stable").index)

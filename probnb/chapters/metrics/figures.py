@@ -8,8 +8,10 @@ from matplotlib.ticker import MaxNLocator
 
 from ...metrics.binning import ks_curves
 from ...metrics.decomposition import brier_decomposition
+from ...metrics.registry import METRICS
 from ...metrics.scores import brier, mse_p
 from ...plots.style import COLOURS, grid
+from .study import oriented
 
 __all__ = [
     "correlation_summary",
@@ -22,17 +24,12 @@ __all__ = [
     "scatter_matrix",
 ]
 
-NAMES = {
-    "brier": "Brier",
-    "nll": "NLL",
-    "ece": "ECE",
-    "mce": "MCE",
-    "ks": "KS",
-    "auc": "AUC",
-    "mse_p": "MSE$_p$",
-    "kl_p": "KL$_p$",
-}
 _KINDS = {"epoch": ("grey", ".", 4), "method": ("blue", "o", 5), "paper": ("vermilion", "D", 4)}
+
+
+def _label(metric):
+    """The label of a metric, with its index set lower."""
+    return METRICS[metric].label.replace("_p", "$_p$")
 
 
 def dot_stacks(models, columns=("truth", "one answer")):
@@ -227,9 +224,9 @@ def metric_scatter(models, table, scenario, target="mse_p", kinds=("epoch", "met
         r = _points(ax, models, table, scenario, target, metric, kinds)
         title = ", ".join(f"{value:.2f} ({kind}s)" for kind, value in r.items())
         ax.set_title(f"r {title}", loc="left", fontsize=9)
-        ax.set_ylabel(NAMES[metric])
+        ax.set_ylabel(_label(metric))
     for ax in axes[-3:]:
-        ax.set_xlabel(f"{NAMES[target]}")
+        ax.set_xlabel(_label(target))
     if len(kinds) > 1:
         axes[0].legend(loc="upper left", markerscale=1.2, handletextpad=0.2)
     return axes
@@ -269,9 +266,9 @@ def scatter_matrix(models, table, target="mse_p", kinds=("epoch", "method")):
                 ax.set_title(
                     f"r {value:.2f}", loc=("left", "right")[k], color=colour, fontsize=8.5, pad=2
                 )
-        row[0].set_ylabel(NAMES[metric])
+        row[0].set_ylabel(_label(metric))
     for ax, scenario in zip(axes[-1], scenarios):
-        ax.set_xlabel(f"{scenario.capitalize()}\n{NAMES[target]}", fontsize=8)
+        ax.set_xlabel(f"{scenario.capitalize()}\n{_label(target)}", fontsize=8)
     return axes
 
 
@@ -317,7 +314,7 @@ def correlation_summary(table, target="mse_p"):
         for k, kind in enumerate(kinds):
             part = rows[(rows["scenario"] == scenario) & (rows["kind"] == kind)]
             part = part.set_index("metric").reindex(metrics)
-            sign = np.where(part.index == "auc", -1, 1)
+            sign = np.array([oriented(metric)[0] for metric in metrics])
             r, ends = sign * part["pearson"], sign * part[["low", "high"]].to_numpy().T
             height = np.arange(len(metrics)) + 0.24 * (k - (len(kinds) - 1) / 2)
             colour, marker, _ = _KINDS[kind]
@@ -327,9 +324,8 @@ def correlation_summary(table, target="mse_p"):
         ax.axvline(0, color=COLOURS["grey"], lw=0.8)
         ax.set_title(scenario.capitalize(), fontsize=10)
         ax.set(xlim=(-1.05, 1.08), xticks=[-1, 0, 1])
-        ax.set_xlabel(f"r with {NAMES[target]}", fontsize=9)
-    labels = ["1 − AUC" if m == "auc" else NAMES[m] for m in metrics]
-    axes[0].set_yticks(np.arange(len(metrics)), labels)
+        ax.set_xlabel(f"r with {_label(target)}", fontsize=9)
+    axes[0].set_yticks(np.arange(len(metrics)), [oriented(metric)[1] for metric in metrics])
     axes[0].set_ylim(len(metrics) - 0.4, -0.6)
     words = {"epoch": "epochs", "method": "methods", "paper": "the paper's tables"}
     handles, kinds_shown = axes[0].get_legend_handles_labels()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ...experiment.results import on_test, read_results
 from ...methods import METHODS
 from ...metrics.registry import METRICS, evaluate
 from ...published import published
@@ -20,15 +21,22 @@ __all__ = [
     "brier_resolution",
     "collect_models",
     "correlations",
+    "oriented",
     "paper_models",
     "say_correlations",
 ]
 
-TARGETS = ("mse_p", "kl_p")
+TARGETS = tuple(name for name, metric in METRICS.items() if metric.needs_truth)
 """What only the true probabilities can tell."""
 
-PROXIES = ("brier", "nll", "ece", "mce", "ks", "auc")
+PROXIES = tuple(name for name in METRICS if name not in TARGETS)
 """What outcomes can tell."""
+
+
+def oriented(metric):
+    """Return the sign and the label with which less of a metric is better: -1 and 1 - AUC."""
+    entry = METRICS[metric]
+    return (1, entry.label) if entry.lower_is_better else (-1, f"1 - {entry.label}")
 
 
 def collect_models(runs):
@@ -36,7 +44,7 @@ def collect_models(runs):
 
     Parameters
     ----------
-    runs : iterable of Run
+    runs : iterable of StoredRun
         At most one for each scenario.
 
     Returns
@@ -50,11 +58,10 @@ def collect_models(runs):
     """
     tables = []
     for run in runs:
-        table, names = _test_rows(run)
+        table, names, epochs = _read(run)
         names = [name for name in names if name != "ce_overfit"]
         point = pd.DataFrame([evaluate(table["y"], table[m], table["p"]) for m in names])
-        epochs = pd.read_parquet(run.directory / "epochs.parquet").query("epoch > 0")
-        epochs = epochs.rename(columns={"fit": "unit"})
+        epochs = epochs.query("epoch > 0").rename(columns={"fit": "unit"})
         tables += [
             point.assign(scenario=run.record["task"], kind="method", name=names, unit=names),
             epochs.assign(scenario=run.record["task"], kind="epoch", name=epochs["method"]),
@@ -62,12 +69,11 @@ def collect_models(runs):
     return pd.concat(tables, ignore_index=True)[["scenario", "kind", "name", "unit", *METRICS]]
 
 
-def _test_rows(run):
-    """Return the test rows of a run's predictions, and the names of its methods."""
-    table = pd.read_parquet(run.directory / "predictions.parquet")
-    if "split" in table:
-        table = table[table["split"] == "test"].reset_index(drop=True)
-    return table, [name for name in METHODS if name in table]
+def _read(run):
+    """Return the test rows of a run's predictions, the names of its methods, and its epochs."""
+    stored = read_results(run)
+    table = on_test(stored.predictions)
+    return table, [name for name in METHODS if name in table], stored.epochs
 
 
 def paper_models():
@@ -157,7 +163,7 @@ def brier_resolution(runs):
 
     Parameters
     ----------
-    runs : iterable of Run
+    runs : iterable of StoredRun
         Stored runs.
 
     Returns
@@ -176,7 +182,7 @@ def brier_resolution(runs):
     """
     lines = {}
     for run in runs:
-        table, names = _test_rows(run)
+        table, names, _ = _read(run)
         p_hat = table[names].to_numpy().T
         y, p = table["y"].to_numpy(), table["p"].to_numpy()
         first, second = np.triu_indices(len(p_hat), k=1)
@@ -185,7 +191,7 @@ def brier_resolution(runs):
         noise = ((p_hat[first] - p_hat[second]) ** 2 * p * (1 - p)).sum(axis=1)
         clear = np.abs(gap) > 4 * np.sqrt(noise) / len(y)
         right = np.sign(scores[first] - scores[second]) == np.sign(gap)
-        lines[run.scenario] = {
+        lines[run.record["task"]] = {
             "pairs": len(gap),
             "clear": clear.mean(),
             "clear_right": right[clear].mean() if clear.any() else np.nan,
@@ -226,7 +232,7 @@ def say_correlations(table, target="mse_p"):
         Markdown: for each kind of model how often each metric has the largest correlation, and the
         range of the correlations of each; for AUC, of 1 - AUC.
     """
-    label = {"mse_p": "MSE_p", "kl_p": "KL_p"}[check_choice(target, TARGETS, "target")]
+    label = METRICS[check_choice(target, TARGETS, "target")].label
     what = {
         "method": "Across methods",
         "epoch": "Across the epochs of all trainings",
@@ -234,20 +240,18 @@ def say_correlations(table, target="mse_p"):
     }
     lines = []
     for kind, rows in table[table["target"] == target].groupby("kind", sort=False):
-        r = rows["pearson"] * np.where(rows["metric"] == "auc", -1, 1)
+        r = rows["pearson"] * [oriented(metric)[0] for metric in rows["metric"]]
         best = rows.loc[r.dropna().groupby(rows["scenario"]).idxmax(), "metric"]
         wins = best.value_counts()
         spans = r.groupby(rows["metric"]).agg(["min", "max"])
         spans = spans.sort_values("min", ascending=False)
         lines.append(
             f"- **{what[kind]}**, the correlation with {label} is largest for "
-            + ", ".join(f"{_label(m)} ({n} of {len(best)} scenarios)" for m, n in wins.items())
+            + ", ".join(f"{oriented(m)[1]} ({n} of {len(best)} scenarios)" for m, n in wins.items())
             + ". From lowest to highest over the scenarios: "
-            + "; ".join(f"{_label(m)} {lo:.2f} to {hi:.2f}" for m, lo, hi in spans.itertuples())
+            + "; ".join(
+                f"{oriented(m)[1]} {lo:.2f} to {hi:.2f}" for m, lo, hi in spans.itertuples()
+            )
             + "."
         )
     return "\n".join(lines)
-
-
-def _label(metric):
-    return {"brier": "Brier", "auc": "1 - AUC"}.get(metric, metric.upper())

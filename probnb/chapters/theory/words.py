@@ -221,12 +221,14 @@ def summary_table(table, baseline="early stop"):
     -------
     DataFrame
         A row per method; columns MSE x 100, its two parts, difference from the baseline and its
-        standard error.
+        standard error, and in how many of the data sets validation kept the start.
     """
     means = 100 * table.groupby("method", sort=False)[["mse", "calibration", "grouping"]].mean()
     wide = 100 * table.pivot(index="replicate", columns="method", values="mse")
     difference = wide.sub(wide[baseline], axis=0)
     means["difference"], means["standard error"] = difference.mean(), difference.sem()
+    start = table["chosen"] == 0
+    means["kept its start (%)"] = 100 * start.groupby(table["method"]).mean()
     return means.rename(columns={"mse": "MSE x 100"}).rename_axis(None)
 
 
