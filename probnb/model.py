@@ -351,7 +351,8 @@ def image_entries(images, key=None):
         raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
     if is_array(path):
         array, _ = open_array(path, key)
-        return len(array), ((i, np.asarray(array[i : i + 1])[0], None) for i in range(len(array)))
+        n = array.shape[0]
+        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
     if path.is_file() and ENDINGS.search(path.name):
         return 1, iter([(path.name, path.read_bytes(), None)])
     listing = list_images(path)

@@ -95,9 +95,6 @@ class _Moved:
         n, channels, *size = array.shape
         self.shape, self.ndim = (n, *size, channels), 4
 
-    def __len__(self):
-        return self.shape[0]
-
     def __getitem__(self, rows):
         return np.moveaxis(np.asarray(self.array[rows]), 1, -1)
 

@@ -174,7 +174,7 @@ def decode_rows(array, size, aspect, cache_dir=None):
     """
 
     def blocks():
-        for start in range(0, len(array), BLOCK):
+        for start in range(0, array.shape[0], BLOCK):
             yield start, np.asarray(array[start : start + BLOCK])
 
     def read():
@@ -188,7 +188,7 @@ def decode_rows(array, size, aspect, cache_dir=None):
     def one(row):
         return decode_array(row, size, aspect)
 
-    return _through_cache(len(array), read, one, (size, aspect, checksum), cache_dir)
+    return _through_cache(array.shape[0], read, one, (size, aspect, checksum), cache_dir)
 
 
 def _sum(lines):

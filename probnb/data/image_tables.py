@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 from collections import defaultdict
 from pathlib import Path
@@ -74,10 +75,15 @@ def read_outcomes(outcomes, columns, positive=None, paths=True):
             if role in roles:
                 table[role] = read.labels(roles[role]).to_numpy()
     except ValueError as error:
-        raise ValueError(f"outcomes ({source.name}): {error}") from None
+        where = "" if isinstance(outcomes, pd.DataFrame) else f" ({source.name})"
+        raise ValueError(f"outcomes{where}: {error}") from None
     if "split" in table:
         table["split"] = read_parts(table["split"], f"column {roles['split']!r}")
-    notes = [f"Read {len(frame):,} rows of {source.name}.", *source.notes, *read.notes]
+    notes = [
+        f"Read {len(frame):,} rows of {source.name or 'the table'}.",
+        *source.notes,
+        *read.notes,
+    ]
     return pd.DataFrame(table), notes
 
 
@@ -197,17 +203,17 @@ def outcome_folders(listing, positive=None):
     shown = (name for name in entries if ENDINGS.search(name) and "/." not in f"/{name}")
     names = np.array(sorted(shown), dtype=object)
     parts = [name.split("/") for name in names]
-    depth = 0
-    while parts and all(len(p) > depth + 2 for p in parts) and len({p[depth] for p in parts}) == 1:
+
+    def folders(depth):
+        return [p[depth] if len(p) > depth + 1 else "" for p in parts]
+
+    depth, split = 0, None
+    while any(folders(depth + 1)) and len({*folders(depth)} - {""}) == 1:
+        depth += 1  # one folder holds all
+    with contextlib.suppress(ValueError):
+        split = read_parts(folders(depth), "folders")
         depth += 1
-    tops = [p[depth] if len(p) > depth + 1 else "" for p in parts]
-    split = None
-    try:
-        split = read_parts(tops, "folders")
-        depth += 1
-        tops = [p[depth] if len(p) > depth + 1 else "" for p in parts]
-    except ValueError:
-        pass
+    tops = folders(depth)
     inside = np.array([top != "" for top in tops], bool)
     labels = sorted({top for top in tops if top})
     try:

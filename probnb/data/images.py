@@ -180,9 +180,9 @@ def _read_array(path, outcomes, how, key, positive, columns):
             )
         outcomes = pd.DataFrame(beside)
     table, notes = read_outcomes(outcomes, columns, positive, paths=False)
-    if len(table) != len(array):
+    if len(table) != array.shape[0]:
         raise ValueError(
-            f"outcomes must have the {len(array)} rows of the images; got {len(table)}."
+            f"outcomes must have the {array.shape[0]} rows of the images; got {len(table)}."
         )
     table["name"], table["reason"] = np.arange(len(table)), None
     return _join(table, np.arange(len(table)), decode_rows(array, *how), notes)
