@@ -42,12 +42,6 @@ def main(arguments=None):
     predict.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda", "mps"), help="where to compute"
     )
-    predict.add_argument(
-        "--precision",
-        default="32-true",
-        choices=("32-true", "bf16-mixed"),
-        help="bf16-mixed is faster where the hardware has it, and changes the third decimal",
-    )
     predict.add_argument("--batch-size", type=int, default=256, help="images at a time")
     predict.add_argument("--key", help="which array of a file that holds several")
     predict.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -69,7 +63,7 @@ def _predict(given):
     model = load_model(given.model)
     total, _ = image_entries(given.images, given.key)
     rows = predict_images(
-        model, given.images, given.device, given.precision, given.batch_size, given.key
+        model, given.images, given.device, batch_size=given.batch_size, key=given.key
     )
     first = next(rows)  # nothing is written where nothing can be done
     bad = 0
