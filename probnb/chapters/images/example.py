@@ -11,7 +11,7 @@ from PIL import Image
 from ... import scenarios, store
 from ...data.drawn import drawn_faces
 
-__all__ = ["write_example"]
+__all__ = ["example_for", "write_example"]
 
 
 def write_example(folder, n=3000, size=48, seed=0, scenario="linear"):
@@ -48,3 +48,17 @@ def write_example(folder, n=3000, size=48, seed=0, scenario="linear"):
     table = pd.DataFrame({"path": names, "y": np.asarray(y, int)})
     store.replace_file(outcomes, lambda path: table.to_csv(path, index=False))
     return images, outcomes
+
+
+def example_for(profile, folder):
+    """Write the example as large as a profile needs it: 3,000 faces, 300 for ``"smoke"``.
+
+    Parameters
+    ----------
+    profile : str
+        The profile's name.
+    folder : path-like
+        Where to; the number of faces is added to its name.
+    """
+    n = 300 if profile == "smoke" else 3000
+    return write_example(f"{folder}-{n}", n)

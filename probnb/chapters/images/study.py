@@ -1,4 +1,4 @@
-"""What the chapter on your own images computes beside the comparison: test tables, learning curve."""
+"""What the chapter on your own images computes: test tables, a learning curve, the model kept."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ...experiment.results import collect
 from ...experiment.run import run_jobs
 from ...methods import METHODS
 from ...metrics import bootstrap
+from ...model import load_model, save_model
 
-__all__ = ["judged", "learning_curve", "shortened"]
+__all__ = ["judged", "keep_chosen", "learning_curve", "shortened"]
 
 SHARES = (0.25, 0.5)
 """Shares of the training data at which plain cross entropy is trained again."""
@@ -130,3 +131,34 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
     pairs = {"half": ("1", "0.5")} | {name: (name, "1") for name in others}
     differences = {name: boot.difference(*pair).loc["nll"] for name, pair in pairs.items()}
     return points, pd.DataFrame(differences).T
+
+
+def keep_chosen(folder, kept, choice, test, device="auto"):
+    """Save the chosen model, read it back, and compare what it says with the report.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to.
+    kept : dict of str to Kept
+        The models.
+    choice : DataFrame
+        From `probnb.experiment.keep.choose_model`.
+    test : probnb.data.ProbabilityData
+        The test rows.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where to compute.
+
+    Returns
+    -------
+    folder : pathlib.Path
+        Where it is.
+    name : str
+        The row.
+    largest : float
+        The largest difference between its probabilities and those of the report.
+    """
+    name = choice.index[choice["chosen"]][0]
+    folder = save_model(folder, kept[name].model)
+    again = load_model(folder).predict(test, device)
+    return folder, name, float(np.max(np.abs(again - kept[name].test)))
