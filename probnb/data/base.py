@@ -133,7 +133,10 @@ class ProbabilityData:
             for name in ("outcomes", "probabilities", "groups", "weights", "ids")
             if getattr(self, name) is not None
         }
-        inputs = self.inputs[torch.as_tensor(rows) if torch.is_tensor(self.inputs) else rows]
+        if hasattr(self.inputs, "part"):  # rows on disk stay there
+            inputs = self.inputs.part(rows)
+        else:
+            inputs = self.inputs[torch.as_tensor(rows) if torch.is_tensor(self.inputs) else rows]
         return replace(self, inputs=inputs, **cut)
 
     def to(self, device):

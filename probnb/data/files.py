@@ -29,6 +29,8 @@ __all__ = ["Listing", "list_files", "read_files"]
 LIMIT = 256 * 2**20
 """Bytes of one file, unpacked: no photograph is larger, a decompression bomb is."""
 
+LEADS_OUT = "its name leads out of the archive"
+
 ROOM, GROWTH = 2**30, 100
 """An archive may unpack to the larger of 1 GiB and a hundred times its own size."""
 
@@ -113,7 +115,7 @@ def list_files(path):
                     "size or more: refused as a decompression bomb."
                 )
             if _leads_out(entry.name):
-                skipped[entry.name] = "its name leads out of the archive"
+                skipped[entry.name] = LEADS_OUT
             elif entry.kind == "link":
                 links[entry.name] = entry.target
             elif entry.kind != "file":

@@ -11,9 +11,12 @@ import io
 import re
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
-__all__ = ["ENDINGS", "decode", "open_picture"]
+__all__ = ["ASPECTS", "ENDINGS", "decode", "decode_array", "open_picture"]
+
+ASPECTS = ("crop", "pad", "stretch")
+"""What may happen to an image that is not square."""
 
 ENDINGS = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp)$", re.IGNORECASE)
 """Names that are taken for images."""
@@ -73,7 +76,7 @@ def open_picture(content, reduced=None):
         raise ValueError(str(error) or type(error).__name__) from None
 
 
-def decode(content, size):
+def decode(content, size, aspect="stretch"):
     """Decode an image file to an array of one size, with a digest of its pixels.
 
     Parameters
@@ -81,7 +84,10 @@ def decode(content, size):
     content : bytes
         The file.
     size : int
-        Height and width in pixels; resized with antialiasing, whatever the aspect.
+        Height and width in pixels; resized with antialiasing.
+    aspect : {"stretch", "crop", "pad"}, default="stretch"
+        What happens to an image that is not square: it is stretched, its centre is cut out, or
+        it is put on black.
 
     Returns
     -------
@@ -90,12 +96,54 @@ def decode(content, size):
     digest : str
         The same for two files if and only if they show the same pixels at full size, however
         encoded.
+
+    Raises
+    ------
+    ValueError
+        With the reason, if it cannot be decoded.
     """
-    full = open_picture(content)
-    digest = hashlib.sha256(f"{full.size}".encode() + full.tobytes()).hexdigest()
-    small = open_picture(content, 2 * size)  # the decoder's own halving; never below twice
-    small = small.resize((size, size), Image.Resampling.BICUBIC)
-    return np.asarray(small).transpose(2, 0, 1), digest
+    digest = _digest(open_picture(content))
+    # the decoder's own halving; never below twice
+    return _resized(open_picture(content, 2 * size), size, aspect), digest
+
+
+def decode_array(values, size, aspect="stretch"):
+    """Bring an image that is an array already to one size, as `decode` does a file.
+
+    Parameters
+    ----------
+    values : ndarray of shape (height, width) or (height, width, channels)
+        uint8 or uint16; 1, 2, 3 or 4 channels: grey, grey with alpha, RGB, RGB with alpha.
+    size, aspect : int, str
+        As for `decode`.
+
+    Returns
+    -------
+    image : ndarray of shape (3, size, size)
+        uint8, RGB.
+    digest : str
+        As of `decode`.
+    """
+    if values.dtype == np.uint16:
+        values = (values >> 8).astype(np.uint8)
+    values = np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values)
+    image = _rgb(Image.fromarray(values))
+    return _resized(image, size, aspect), _digest(image)
+
+
+def _digest(image):
+    return hashlib.sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()
+
+
+def _resized(image, size, aspect):
+    box, method = (size, size), Image.Resampling.BICUBIC
+    if aspect == "crop":
+        image = ImageOps.fit(image, box, method)
+    elif aspect == "pad":
+        image = ImageOps.pad(image, box, method)
+    else:
+        image = image.resize(box, method)
+    return np.asarray(image).transpose(2, 0, 1)
 
 
 def _orientation(image):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
 from itertools import islice
 from pathlib import Path
@@ -21,6 +20,7 @@ from tqdm.auto import tqdm
 from .. import store
 from ..validation import check_integer
 from .files import list_files, read_files
+from .image_cache import cache_folder
 from .pictures import ENDINGS, decode
 
 __all__ = ["age_from_name", "read_utkface"]
@@ -116,7 +116,7 @@ def read_utkface(path, size, cache_dir=None):
     try:
         listing = list_files(path)
         checksum = _checksum(path, listing)
-        cache = _cache_folder(cache_dir)
+        cache = cache_folder(cache_dir)
         cache = cache / f"utkface-v{CACHE_FORMAT}-{size}-{checksum[:16]}.safetensors"
         if (found := _cached(cache, checksum)) is None:
             images, ages, report = _decode(path, listing, size)
@@ -128,13 +128,6 @@ def read_utkface(path, size, cache_dir=None):
         raise ValueError(f"data_dir {error}") from None
     images, ages, report = found
     return images, ages.numpy(), checksum, report
-
-
-def _cache_folder(cache_dir):
-    if cache_dir is None:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
-        cache_dir = os.environ.get("PROBNB_CACHE") or base
-    return Path(cache_dir).expanduser()
 
 
 def _cached(cache, checksum):

@@ -23,6 +23,7 @@ from .provenance import fingerprint, machine
 __all__ = [
     "Results",
     "StoredRun",
+    "chosen_jobs",
     "collect",
     "find_runs",
     "on_test",
@@ -186,6 +187,14 @@ def _fit_names(jobs):
             member = [f"member={job.place[1] + 1}"] if METHODS[method].members > 1 else []
             names.setdefault(job, " ".join([_owner(method), *tuned, *member]))
     return names
+
+
+def chosen_jobs(name, jobs, results):
+    """Return the trainings that a row's predictions come from: one, or an ensemble's members."""
+    names = _fit_names(jobs)
+    table = results.chosen
+    kept = set(table.loc[(table["method"] == name) & table["chosen"], "fit"])
+    return [job for job in jobs[name] if names[job] in kept]
 
 
 def _owner(name):

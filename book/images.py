@@ -1,0 +1,256 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Your own images
+#
+# From a folder of images and their outcomes to calibrated probabilities, a report, and a model to keep.
+# Run it on yours from the project's folder:
+#
+# ```
+# papermill book/images.ipynb report.ipynb -p images my_folder -p outcomes outcomes.csv
+# ```
+#
+# `outcomes.csv` (or Parquet) has a row an image, with a column `path` and a column `y`, the outcome, 0 or
+# 1. Optional columns: `group`, what images share (a patient, a day, a scene), `split`, your own division
+# into train, val and test, `weight`, and `p`, the probability where it is known. Other names are set by
+# parameters: `-p y died -p group patient`. Without a table, each outcome has a folder of its own:
+# `-p images pets -p positive dogs`. Images are JPEG, PNG, TIFF, WebP or BMP of any depth, in a folder, a
+# tar or zip, or an array (NumPy, HDF5, Zarr). What cannot be read is named and left out. Copies of an
+# image, and images of one group, never land in two parts.
+#
+# Two things you should decide. `-p mirror True`, if a mirrored image has the same outcome: it doubles the
+# data. `-p size 96`, if what matters is small: the usual profile is quick and looks at small images;
+# `cpu` and `paper` take longer and see more. On the page that you are reading, drawn faces stand in for
+# the images; their outcomes were drawn with a probability that rises with age.
+
+# %% tags=["hide-cell"]
+# Overrides of the profile: a value, or several to try; None leaves what the profile has.
+size = width = stem = epochs = patience = plateau_patience = batch_size = None
+learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
+cape = candidates = None  # cape: released or printed
+finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
+focal = entropy = mmce = smoothing = None
+
+# %% tags=["parameters"]
+images = None  # a folder, tar, zip or array; None: drawn faces
+outcomes = None  # a table; None: a folder for each outcome
+positive = None  # the folder or label of outcome 1, where it is not called 1
+path = y = group = split = weight = p = None  # columns, where they have other names than these
+key = None  # which array of a file that holds several
+aspect = "crop"  # what happens to images that are not square: crop, pad or stretch
+mirror = False  # True if a mirrored image has the same outcome
+unreadable = 0.05  # share of images that may be unreadable
+profile = None  # smoke, quick, cpu or paper; None is quick
+seed = 0
+methods = (
+    "ce, temperature, platt, beta, ensemble, ce_finetuned, cape_bin, cape_kernel"  # or None: all
+)
+device = "auto"  # auto, cpu, cuda or mps
+results_dir = None  # finished work; None is the folder "runs" of the project
+model_dir = None  # where the model is kept; None is a folder in results_dir
+replicates = 1000  # bootstrap replicates
+retrain = False  # train again what other code has trained
+
+# %% tags=["hide-input"]
+from probnb.notebook import check_parameters, default_profile, find_path, results_path
+
+check_parameters(
+    globals(),
+    """images outcomes positive path y group split weight p key aspect mirror unreadable
+    profile seed methods device results_dir model_dir replicates retrain
+    size width stem epochs patience plateau_patience batch_size learning_rate finetune_epochs
+    finetune_schedule members adversarial cape candidates finetune_learning_rate every phase mix
+    bins neighbours sigma focal entropy mmce smoothing""",
+)
+from probnb.experiment.profiles import profile_of
+from probnb.methods import check_methods
+from probnb.validation import check_choice, check_integer, check_number
+
+check_choice(aspect, ("crop", "pad", "stretch"), "aspect")
+check_choice(mirror, (True, False), "mirror")
+check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
+check_choice(retrain, (True, False), "retrain")
+check_number(unreadable, "unreadable", 0, 1)
+check_integer(seed, "seed", minimum=0)
+check_integer(replicates, "replicates", minimum=2)
+methods = check_methods(methods, known=False)
+profile = default_profile(profile)
+settings = profile_of(profile, {**globals(), "images": None})  # here, images are a folder
+images = images and find_path(images, "images")
+outcomes = outcomes and find_path(outcomes, "outcomes")
+results_dir = results_path(results_dir)
+
+# %% [markdown]
+# ## What was read
+
+# %% tags=["hide-input"]
+from IPython.display import Markdown
+
+from probnb.chapters.images import words
+from probnb.chapters.images.example import example_for
+from probnb.data.images import load_images
+
+example = images is None
+task = "example" if example else images.name.split(".")[0]
+if example:
+    images, outcomes = example_for(profile, results_dir / "images" / "example")
+named = {"path": path, "y": y, "group": group, "split": split, "weight": weight, "p": p}
+splits = load_images(
+    images,
+    outcomes,
+    size=settings.size,
+    aspect=aspect,
+    mirror=mirror,
+    seed=seed,
+    unreadable=unreadable,
+    key=key,
+    positive=positive,
+    **{role: str(name) for role, name in named.items() if name is not None},
+)
+Markdown(words.what_was_read(splits))
+
+# %% tags=["hide-input"]
+# %matplotlib inline
+from probnb.chapters.images.figures import example_images
+from probnb.plots.style import use_style
+
+use_style()
+axes = example_images(splits.test) if example else None  # yours stay out of the report
+
+# %% [markdown]
+# ## Training
+#
+# All rows are trained on the training images and chosen and calibrated on the validation images. The
+# test images are only predicted. {doc}`synthetic` says what each row is; rows that need the true
+# probabilities are left out.
+
+# %%
+from probnb.experiment.plan import plan
+from probnb.experiment.run import run_jobs
+
+jobs = plan(methods, settings, seed)
+fits = run_jobs(jobs, splits, results_dir / "fits", device=device, retrain=retrain)
+
+# %% tags=["hide-input"]
+from probnb.chapters.synthetic.words import record_sentence
+from probnb.experiment.keep import choose_model, keep_models
+from probnb.experiment.results import collect, write_results
+from probnb.training.batches import device_type, precision_of
+
+outcome = collect(jobs, fits, splits)
+facts = {
+    "task": task,
+    "data": "drawn" if example else "images",
+    "profile": profile,
+    "seed": seed,
+    "mirror": mirror,
+    "source": splits.source,
+    "device": device_type(device),
+    "precision": precision_of(device_type(device)),
+}
+run = write_results(results_dir / "images", outcome, settings=settings, **facts)
+kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, **facts)
+choice = choose_model(kept, splits.val, seed)
+Markdown(record_sentence(run, outcome))
+
+# %% [markdown]
+# ## Which row to use
+
+# %% tags=["hide-input"]
+from probnb.chapters.images.study import judged, learning_curve
+
+points, differences = learning_curve(
+    splits, kept, settings, results_dir / "fits", seed, replicates, device=device, retrain=retrain
+)
+Markdown(words.advice(choice, differences, splits.test))
+
+# %% [markdown]
+# The choice is made on validation data, the lowest negative log-likelihood first; a calibrator is judged
+# on rows that it was not fitted to. Of the rows that the validation data do not tell from the best, whose
+# *gap* is less than its standard error *se*, the plainest is taken.
+
+# %% tags=["hide-input"]
+words.choice_cells(choice)
+
+# %% [markdown]
+# ## More images, or a better method?
+
+# %% tags=["hide-input"]
+Markdown(words.lever(points, differences, choice))
+
+# %% tags=["hide-input"]
+from probnb.chapters.images.figures import learning_curve_figure
+
+axes = learning_curve_figure(points, differences, choice)
+
+# %% [markdown]
+# One training at each size: another seed would move the points a little.
+#
+# ## The report on the test images
+#
+# The same report as that of {doc}`evaluate`, which explains every table, on the test images' predictions
+# by the models as they can be kept.
+
+# %% tags=["hide-input"]
+from probnb.report import check_table, make_report
+
+table = check_table(judged(kept, splits.test))
+report = make_report(table, "CE early-stop", min(15, len(table.y)), replicates, seed)
+report.in_short()
+
+# %% tags=["hide-input"]
+report.show("metrics")
+
+# %% tags=["hide-input"]
+report.show("pairs")
+
+# %% tags=["hide-input"]
+from probnb.plots.reliability import reliability_grid
+
+axes = reliability_grid(table.y, table.predictions, p=table.p, weights=table.weight)
+
+# %% tags=["hide-input"]
+report.show("calibration")
+
+# %% tags=["hide-input"]
+report.show("groups")
+
+# %% tags=["hide-input"]
+report.show("gains")
+
+# %% [markdown]
+# ## A model to keep
+
+# %% tags=["hide-input"]
+from probnb.chapters.images.study import keep_chosen
+
+folder = results_dir / "images" / f"{task}-model" if model_dir is None else model_dir
+Markdown(words.how_to_predict(*keep_chosen(folder, kept, choice, splits.test, device)))
+
+# %% [markdown]
+# The folder holds the weights, the calibrator, what is needed to prepare an image, where the model comes
+# from, and a checksum of each file; nothing in it is code. From Python:
+#
+# ```python
+# from probnb.model import load_model, predict_images
+#
+# model = load_model("model")
+# for name, probability, reason in predict_images(model, "new_images"):
+#     print(name, probability, reason)
+# ```
+#
+# A probability is as good as the likeness of the new images to these: another camera, hospital or season
+# may need a new calibrator at least (`model.calibrated(PlattScaling(), new_data)`).

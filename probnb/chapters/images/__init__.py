@@ -1,0 +1,1 @@
+"""What serves the chapter on your own images alone."""

@@ -1,0 +1,69 @@
+"""Figures of the chapter on your own images."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ...methods import METHODS
+from ...plots.faces import face_grid
+from ...plots.style import COLOURS
+
+__all__ = ["example_images", "learning_curve_figure"]
+
+
+def learning_curve_figure(points, differences, choice):
+    """Draw what more training images bring, beside what the chosen row brings.
+
+    Parameters
+    ----------
+    points, differences : DataFrame
+        From `probnb.chapters.images.study.learning_curve`.
+    choice : DataFrame
+        From `probnb.experiment.keep.choose_model`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Test negative log-likelihood against the number of training images.
+    """
+    _, ax = plt.subplots(figsize=(5.6, 3.6))
+    nll = points["nll"]
+    ends = np.abs(points[["low", "high"]].to_numpy().T - nll.to_numpy())
+    ax.errorbar(
+        points["rows"], nll, ends, color=COLOURS["blue"], marker="o", capsize=3,
+        label=METHODS["ce"].label,
+    )  # fmt: skip
+    others = [name for name in choice.index if name in differences.index]
+    if others:
+        value = nll.iloc[-1] + differences.loc[others[0], "difference"]
+        label = f"{METHODS[others[0]].label}, the best other row"
+        ax.plot(
+            points["rows"].iloc[-1], value, "D", color=COLOURS["vermilion"], label=label, zorder=3
+        )
+    ax.set_xscale("log")
+    ax.set_xticks(points["rows"], [f"{rows:,}" for rows in points["rows"]])
+    ax.minorticks_off()
+    ax.set(xlabel="training images (logarithmic)", ylabel="test NLL (nats); bars: 95 %")
+    ax.legend()
+    return ax
+
+
+def example_images(data, columns=12):
+    """Show some images of each outcome, those of outcome 0 above.
+
+    Parameters
+    ----------
+    data : probnb.data.ProbabilityData
+        Images and outcomes.
+    columns : int, default=12
+        How many of each.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One sheet, the outcome at each image.
+    """
+    y = data.outcomes.cpu().numpy()
+    some = np.concatenate([np.flatnonzero(y == outcome)[:columns] for outcome in (0, 1)])
+    return face_grid(data.take(some).inputs, y[some].astype(int), columns=columns)

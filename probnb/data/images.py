@@ -1,0 +1,274 @@
+"""Anybody's images with their outcomes, read from a folder, an archive or an array.
+
+The outcomes stand in a table (a path and an outcome per row), or each outcome has a folder of its
+own. What cannot be read is named and counted; copies of one image never land in two parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..validation import check_choice, check_integer, check_number
+from .augment import Mirror
+from .base import ProbabilityData, Splits
+from .files import LEADS_OUT, list_files, read_files
+from .image_arrays import is_array, open_array
+from .image_cache import MappedRows, decode_rows, decode_sources
+from .image_splits import PARTS, connected, split_rows
+from .image_tables import ROLES, match_names, outcome_folders, read_outcomes
+from .pictures import ASPECTS, ENDINGS
+
+__all__ = ["list_images", "load_images"]
+
+log = logging.getLogger(__name__)
+
+IN_MEMORY = 2**31
+"""Bytes of decoded images up to which they are held in memory; beyond, they stay on disk."""
+
+
+def load_images(
+    images,
+    outcomes=None,
+    size=64,
+    aspect="crop",
+    mirror=False,
+    seed=0,
+    unreadable=0.05,
+    cache_dir=None,
+    key=None,
+    positive=None,
+    **columns,
+):
+    """Read images and their outcomes, split into training, validation and test.
+
+    Parameters
+    ----------
+    images : path-like
+        A folder (subfolders included), a tar or zip of images, or an array: ``.npy``, ``.npz``,
+        HDF5 or Zarr, uint8 or uint16, (n, height, width[, channels]).
+    outcomes : path-like or DataFrame, optional
+        CSV or Parquet with a row per image. By default each outcome has a folder of its own in
+        `images`, perhaps within folders ``train``, ``val`` and ``test``; an array may have a
+        vector ``y`` beside it.
+    size : int, default=64
+        Height and width to which images are brought, at least 8.
+    aspect : {"crop", "pad", "stretch"}, default="crop"
+        What happens to an image that is not square; see `probnb.data.pictures.decode`.
+    mirror : bool, default=False
+        Whether training mirrors half of the images of each batch, left to right. Only you know
+        whether a mirrored image has the same outcome.
+    seed : int, default=0
+        Which division into parts.
+    unreadable : float, default=0.05
+        Share of images that may be unreadable; they are left out and named. Beyond, all is
+        refused.
+    cache_dir : path-like, optional
+        Where decoded images are kept; see `probnb.data.image_cache.cache_folder`.
+    key : str, optional
+        Which array of a file that holds several.
+    positive : str, optional
+        The label, or the folder, of outcome 1, where outcomes are not called 0 and 1.
+    **columns
+        Columns of the table, where they are not called so: ``path``, ``y``, and optionally
+        ``group`` (what rows share: a patient, a day; it never lands in two parts), ``split``
+        (train, val, test: your own division), ``weight``, ``p`` (the probability, if known).
+
+    Returns
+    -------
+    Splits
+        Inputs are uint8 of shape (n, 3, size, size); ids are the names of the files, or row
+        numbers. ``report`` has the counts, ``unreadable`` (name: reason), ``duplicates`` (names
+        of images with the same pixels), ``across_parts`` (those of them that your own division
+        cuts through), and ``notes``, all of it in sentences.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at a path.
+    ValueError
+        If the table, the folder or the array is not as described, too many images are
+        unreadable, an archive has names that lead out of it or unpacks to a bomb.
+    """
+    size = check_integer(size, "size", minimum=8)
+    seed = check_integer(seed, "seed", minimum=0)
+    check_choice(aspect, ASPECTS, "aspect")
+    check_choice(mirror, (True, False), "mirror")
+    check_number(unreadable, "unreadable", 0, 1)
+    for role in columns:
+        check_choice(role, ROLES, "column")
+    path = Path(images).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"images must be a folder, an archive or an array; no {path}.")
+    read = _read_array if is_array(path) else _read_files
+    table, decoded, notes = read(path, outcomes, (size, aspect, cache_dir), key, positive, columns)
+    bad = table.loc[table["reason"].notna(), ["name", "reason"]]
+    _judge(bad, len(table), unreadable, notes)
+    table = table[table["reason"].isna()].reset_index(drop=True)
+    parts, found = _divide(table, seed, notes)
+    rows = MappedRows(decoded.path, table["row"])
+    told = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
+    report = {
+        "images": len(table) + len(bad),
+        "used": len(table),
+        "unreadable": dict(bad.itertuples(index=False)),
+        **found,
+        "notes": notes,
+    }
+    for note in notes:
+        log.info("%s", note)
+    return Splits(
+        *_data(table, rows, parts, mirror),
+        f"images sha256={decoded.checksum} table={told[:16]} size={size} aspect={aspect} "
+        f"seed={seed}",
+        report=report,
+    )
+
+
+def list_images(path):
+    """List the images of a folder or an archive; an archive whose names lead out is refused."""
+    listing = list_files(path)
+    out = [name for name, reason in listing.skipped.items() if reason == LEADS_OUT]
+    if out:
+        raise ValueError(
+            f"images: {str(path)!r} is refused: it has names that lead out of it, such as "
+            f"{out[0]!r}."
+        )
+    return listing
+
+
+def _read_files(path, outcomes, how, key, positive, columns):
+    """Table of names, outcomes and what else is known, with the row of each decoded image."""
+    listing = list_images(path)
+    if outcomes is None:
+        table, notes = outcome_folders(listing, positive)
+    else:
+        table, notes = read_outcomes(outcomes, columns, positive)
+    names, reasons = match_names(table["path"], listing)
+    table["name"] = [name or path for name, path in zip(names, table["path"])]
+    table["reason"] = pd.Series(reasons, dtype=object)
+    unlisted = sum(map(bool, map(ENDINGS.search, set(listing.files) - set(names))))
+    if unlisted and outcomes is not None:
+        notes.append(f"{unlisted:,} images are not in the table, and left out.")
+    wanted = [name for name in dict.fromkeys(names) if name is not None]
+    places = {}
+    for i, name in enumerate(wanted):  # links share a place
+        places.setdefault(listing.files[name], []).append(i)
+
+    def read():
+        for place, content in read_files(path, places):
+            for i in places[place]:
+                yield i, content
+
+    decoded = decode_sources(wanted, read, *how)
+    row = {name: i for i, name in enumerate(wanted)}
+    return _join(table.drop(columns="path"), [row.get(name, -1) for name in names], decoded, notes)
+
+
+def _read_array(path, outcomes, how, key, positive, columns):
+    array, beside = open_array(path, key)
+    if outcomes is None:
+        name = columns.get("y", "y")
+        if name not in beside:
+            raise ValueError(
+                f"outcomes: {path.name} has no vector {name!r} beside the images "
+                f"({', '.join(beside) or 'nothing lies there'}); give a table of outcomes."
+            )
+        outcomes = pd.DataFrame(beside)
+    table, notes = read_outcomes(outcomes, columns, positive, paths=False)
+    if len(table) != array.shape[0]:
+        raise ValueError(
+            f"outcomes must have the {array.shape[0]} rows of the images; got {len(table)}."
+        )
+    table["name"], table["reason"] = np.arange(len(table)), None
+    return _join(table, np.arange(len(table)), decode_rows(array, *how), notes)
+
+
+def _join(table, rows, decoded, notes):
+    """Add the row, the digest and the reason of each decoded image."""
+    table["row"] = rows
+    there = table["row"] >= 0
+    for column, values in (("reason", decoded.reasons), ("digest", decoded.digests)):
+        table.loc[there, column] = pd.Series(
+            [values[i] for i in table.loc[there, "row"]], table.index[there], dtype=object
+        )
+    return table, decoded, notes
+
+
+def _judge(bad, n, allowed, notes):
+    """Refuse too many unreadable images; name them otherwise."""
+    if not len(bad):
+        return
+    shown = "; ".join(f"{name}: {reason}" for name, reason in bad.head(5).itertuples(index=False))
+    text = f"{len(bad):,} of {n:,} images cannot be read ({shown}{'; ...' * (len(bad) > 5)})"
+    if len(bad) > allowed * n:
+        raise ValueError(
+            f"{text}. That is more than the share unreadable={allowed:g} allows: mend or remove "
+            "them, or raise it."
+        )
+    notes.append(f"{text}; they are left out.")
+    log.warning("%s", notes[-1])
+
+
+def _divide(table, seed, notes):
+    """Part of each row, and what copies and groups have to do with it."""
+    copies = [rows for rows in table.groupby("digest").indices.values() if len(rows) > 1]
+    labels = [table["digest"]] + ([table["group"]] if "group" in table else [])
+    given = table["split"].to_numpy() if "split" in table else None
+    y = table["y"].to_numpy()
+    parts = split_rows(y, connected(*labels), seed, given)
+    across = [rows for rows in copies if len(set(parts[rows])) > 1]
+    conflicting = [rows for rows in copies if len(set(y[rows])) > 1]
+    names = table["name"].to_numpy()
+    if copies:
+        more = sum(len(rows) - 1 for rows in copies)
+        notes.append(
+            f"{more:,} images are copies of others, pixel for pixel"
+            + (f"; {len(conflicting):,} sets of copies have both outcomes" if conflicting else "")
+            + ("." if across else ". Copies are in one part.")
+        )
+    for what, cut in (("images stand", len(across)), ("groups stand", _cut(table, parts))):
+        if cut:
+            notes.append(
+                f"**{cut:,} {what} in more than one part** of the division that you gave: what is "
+                "measured on the test part is better than what new images will see."
+            )
+            log.warning("%s", notes[-1].replace("*", ""))
+    found = {
+        "duplicates": [names[rows].tolist() for rows in copies],
+        "across_parts": [names[rows].tolist() for rows in across],
+        "conflicting_outcomes": len(conflicting),
+    }
+    return parts, found
+
+
+def _cut(table, parts):
+    """Groups that have rows in several parts."""
+    if "group" not in table:
+        return 0
+    return int((pd.Series(parts).groupby(table["group"].to_numpy()).nunique() > 1).sum())
+
+
+def _data(table, images, parts, mirror):
+    """The three parts, in memory where they are small enough."""
+    small = np.prod(images.shape) <= IN_MEMORY
+    for part in PARTS:
+        rows = np.flatnonzero(parts == part)
+        cut, inputs = table.iloc[rows], images.part(rows)
+
+        def known(name, cut=cut):
+            return cut[name].to_numpy() if name in cut else None
+
+        yield ProbabilityData(
+            inputs.tensor() if small else inputs,
+            known("y"),
+            probabilities=known("p"),
+            groups=known("group"),
+            weights=known("weight"),
+            ids=known("name"),
+            augment=(Mirror(),) if mirror and part == "train" else (),
+        )
