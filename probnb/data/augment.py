@@ -2,7 +2,8 @@
 
 An augmentation is a frozen dataclass that says how many uniform random numbers it takes for a row
 (``draws``) and is called with a batch and those numbers. It belongs to the data: a mirrored face
-has the same age, a mirrored rain field does not move the same way.
+has the same age; a mirrored rain field moves the mirrored way, which is right where all its maps
+are mirrored alike and where wind from the east is as good as wind from the west.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 
 from ..validation import check_integer, check_number
 
-__all__ = ["Brightness", "Mirror", "Shift"]
+__all__ = ["Brightness", "Mirror", "Shift", "Turn"]
 
 
 @dataclass(frozen=True)
@@ -76,3 +77,22 @@ class Brightness:
         mean = y.mean(dim=(1, 2, 3), keepdim=True)
         y = mean + contrast * (y - mean)
         return y.round().clamp(0, 255).to(x.dtype) if x.dtype == torch.uint8 else y
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Turn and mirror a square image into one of its eight positions, all channels alike.
+
+    For radar maps: the equations of motion have no preferred direction at this scale, and the area
+    mean is the same in all eight. What is given up is the climate's own preference, westerly winds
+    and mountains, which a few days cannot teach anyway.
+    """
+
+    draws = 3
+
+    def __call__(self, x, u):
+        """Return the batch `x` (n, c, h, h), turned as the numbers `u` (n, 3) say."""
+        across, down, swap = ((u < 0.5).T)[:, :, None, None, None]
+        x = torch.where(across, x.flip(-1), x)
+        x = torch.where(down, x.flip(-2), x)
+        return torch.where(swap, x.transpose(-1, -2), x)
