@@ -132,15 +132,19 @@ def read_hdf5(path):
     import h5py
 
     with h5py.File(path) as file:
-        for key in file:
+        for key in sorted(file, key=_digits):
             try:
                 yield key, _from_hdf5(key, file[key])
             except (OSError, TypeError, ValueError, AttributeError) as error:
                 yield key, ValueError(f"{key} must be a map with a time for its key: {error}.")
 
 
+def _digits(key):
+    return "".join(c for c in key if c.isdigit())
+
+
 def _from_hdf5(key, dataset):
-    digits = "".join(c for c in key if c.isdigit())[:12]
+    digits = _digits(key)[:12]
     if len(digits) != 12 or len(dataset.shape) != 2:
         raise ValueError(f"got shape {getattr(dataset, 'shape', None)}")
     time = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}T{digits[8:10]}:{digits[10:]}"

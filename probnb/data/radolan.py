@@ -28,7 +28,6 @@ PRODUCTS = ("RY", "YW", "RW")
 
 _VALUE, _SECONDARY, _NO_DATA, _NEGATIVE, _CLUTTER = 0x0FFF, 0x1000, 0x2000, 0x4000, 0x8000
 _TOKENS = {
-    "BY": r"BY\s*(\d+)",
     "PR": r"PR\s*E([+-]\d\d)",
     "INT": r"INT\s*(\d+)",
     "GP": r"GP\s*(\d+)\s*x\s*(\d+)",
@@ -100,6 +99,8 @@ def decode(content, name="file"):
         raise ValueError(f"{name} must be one of {', '.join(PRODUCTS)}; got {header[:2]!r}.")
     tokens = {key: _token(key, header, name) for key in _TOKENS}
     rows, columns = (int(v) for v in tokens["GP"])
+    if not int(tokens["INT"][0]):
+        raise ValueError(f"{name} must have INT of at least 1 minute; got 0.")
     expected = 2 * rows * columns
     if len(data) != expected:
         kind = "is cut short" if len(data) < expected else "is too long"
