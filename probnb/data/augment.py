@@ -14,7 +14,7 @@ import torch
 
 from ..validation import check_integer, check_number
 
-__all__ = ["Brightness", "Mirror", "Shift", "Turn"]
+__all__ = ["Brightness", "Mirror", "Shift"]
 
 
 @dataclass(frozen=True)
@@ -77,22 +77,3 @@ class Brightness:
         mean = y.mean(dim=(1, 2, 3), keepdim=True)
         y = mean + contrast * (y - mean)
         return y.round().clamp(0, 255).to(x.dtype) if x.dtype == torch.uint8 else y
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Turn and mirror a square image into one of its eight positions, all channels alike.
-
-    For radar maps: the equations of motion have no preferred direction at this scale, and the area
-    mean is the same in all eight. What is given up is the climate's own preference, westerly winds
-    and mountains, which a few days cannot teach anyway.
-    """
-
-    draws = 3
-
-    def __call__(self, x, u):
-        """Return the batch `x` (n, c, h, h), turned as the numbers `u` (n, 3) say."""
-        across, down, swap = ((u < 0.5).T)[:, :, None, None, None]
-        x = torch.where(across, x.flip(-1), x)
-        x = torch.where(down, x.flip(-2), x)
-        return torch.where(swap, x.transpose(-1, -2), x)

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 
 from ..validation import check_integer, check_number
-from .augment import Turn
 from .base import ProbabilityData, Splits
 from .radolan import MISSING
 
-__all__ = ["Question", "Windows", "encode", "find_windows", "split_days", "weather_splits"]
+__all__ = ["Question", "Turn", "Windows", "encode", "find_windows", "split_days", "weather_splits"]
 
 FRAMES = 3
 MINUTES = "timedelta64[m]"
@@ -60,6 +59,25 @@ class Question:
             check_integer(getattr(self, name), name)
         check_number(self.wet, "wet", 0)
         check_number(self.coverage, "coverage", 0, 1)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Turn and mirror a square image into one of its eight positions, all channels alike.
+
+    For radar maps: the equations of motion have no preferred direction at this scale, and the area
+    mean is the same in all eight. What is given up is the climate's own preference, westerly winds
+    and mountains, which a few days cannot teach anyway.
+    """
+
+    draws = 3
+
+    def __call__(self, x, u):
+        """Return the batch `x` (n, c, h, h), turned as the numbers `u` (n, 3) say."""
+        across, down, swap = ((u < 0.5).T)[:, :, None, None, None]
+        x = torch.where(across, x.flip(-1), x)
+        x = torch.where(down, x.flip(-2), x)
+        return torch.where(swap, x.transpose(-1, -2), x)
 
 
 class Windows:

@@ -21,9 +21,8 @@ import torch
 from scipy.special import ndtr
 
 from ..validation import check_integer, check_number
-from .augment import Turn
 from .base import ProbabilityData, Splits
-from .radar import encode
+from .radar import Turn, encode
 
 __all__ = ["Climate", "Scenes", "draw_scenes", "simulated_splits"]
 
@@ -107,7 +106,7 @@ class Scenes:
         return self.peaks * np.exp(hours * self.growth), np.exp(-(distance**2) / 2)
 
     def maps(self, minutes, size=32):
-        """Rain rates in mm/h without the unforeseeable factor, of shape (n, size, size).
+        """Rain rates in mm/h without the unforeseeable factor.
 
         Parameters
         ----------
@@ -115,6 +114,11 @@ class Scenes:
             After the last map; negative for before.
         size : int, default=32
             Pixels along the side of the area.
+
+        Returns
+        -------
+        ndarray of shape (n, size, size)
+            The maps.
         """
         peaks, profile = self._state(minutes, size)
         return np.einsum("nk,nki,nkj->nij", peaks, profile[:, :, 0], profile[:, :, 1])

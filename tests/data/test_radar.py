@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probnb.data.augment import Turn
 from probnb.data.base import ProbabilityData
 from probnb.data.radar import (
     Question,
+    Turn,
     Windows,
     encode,
     find_windows,

@@ -48,13 +48,13 @@ class Task:
         The synthetic scenario that the paper says the task resembles.
     attribution : str
         Markdown: whose data these are, and under which terms.
+    describe : callable
+        ``describe(splits)`` returns Markdown: sizes, base rates and everything counted on the way.
     profiles : mapping of str to mapping
         For each profile's name the values that this task replaces in it.
     parameters : mapping of str to object
         The notebook's parameters that are this task's own, with their defaults; `load` takes them
         by name.
-    describe : callable
-        ``describe(splits)`` returns Markdown: sizes, base rates and everything counted on the way.
     references : callable, optional
         ``references(splits, seed=0)`` returns predictions of simple models, fitted to the training
         part, for the rows of the test part: a mapping of label to array of shape (n_test,).
