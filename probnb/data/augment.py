@@ -2,7 +2,8 @@
 
 An augmentation is a frozen dataclass that says how many uniform random numbers it takes for a row
 (``draws``) and is called with a batch and those numbers. It belongs to the data: a mirrored face
-has the same age, a mirrored rain field does not move the same way.
+has the same age; a mirrored rain field moves the mirrored way, which is right where all its maps
+are mirrored alike and where wind from the east is as good as wind from the west.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The chapter on real data: one notebook, three tasks that plug into it."""
