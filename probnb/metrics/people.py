@@ -17,7 +17,7 @@ from scipy.stats import binom, hypergeom
 
 from ..validation import check_integer, check_probabilities
 
-__all__ = ["check_counts", "entropy_terms", "kl_terms", "second_group"]
+__all__ = ["entropy_terms", "kl_terms", "second_group"]
 
 GRID = 801
 """Probabilities between 0 and 1 at which the bias is held down."""

@@ -16,7 +16,9 @@ from ...experiment.results import collect, write_results
 from ...experiment.run import run_jobs
 from ...methods import check_methods
 from ...training.batches import device_type, precision_of
+from ...training.models import network as network_of
 from ...validation import check_choice
+from .network import SmallCNN
 
 __all__ = ["TASKS", "Task", "load_task", "publishable", "task_label", "train_task"]
 
@@ -116,7 +118,9 @@ def task_label(data, question):
     return f"{name}, simulated people" if question == "judged" else f"{name}, {question}"
 
 
-def train_task(task, settings, results_dir, profile="quick", seed=0, methods=None, **run):
+def train_task(
+    task, settings, results_dir, profile="quick", seed=0, methods=None, network="small", **run
+):
     """Train every row of a table on a task, and store what came out.
 
     Parameters
@@ -133,6 +137,8 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
         Seed of the weights.
     methods : sequence of str, optional
         Names of rows; by default all of the paper's that the task allows.
+    network : {"small", "resnet18"}, default="small"
+        `SmallCNN`, or the profile's ResNet-18.
     **run
         Passed to `probnb.experiment.run.run_jobs`, for example ``device`` or ``workers``.
 
@@ -144,8 +150,10 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
         Where they are kept.
     """
     results_dir = Path(results_dir)
+    check_choice(network, ("small", "resnet18"), "network")
     methods = check_methods(methods, known=task.splits.known)
-    jobs = plan(methods, settings, seed)
+    net = network_of(SmallCNN, width=settings.width) if network == "small" else None
+    jobs = plan(methods, settings, seed, net)
     fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
     results = collect(jobs, fits, task.splits)
     device = device_type(run.get("device", "auto"))
@@ -157,6 +165,7 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
         profile=profile,
         seed=seed,
         settings=settings,
+        network=network,
         source=task.splits.source,
         device=device,
         precision=precision_of(device),
