@@ -62,7 +62,8 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
     DataFrame
         Index ``metric`` (``brier``, ``nll``, and with `p` ``mse_p`` and ``kl_p``) and ``part`` (the
         four of `PARTS`, then ``total``); columns ``gain`` (score of `a` less that of `b`: positive
-        where `b` is better), ``std``, ``low`` and ``high``. The parts add up to the total.
+        where `b` is better), ``std``, ``low`` and ``high``. The parts add up to the total. ``kl_p``
+        is infinite, or NaN, where a prediction of 0 or 1 rules out what `p` allows.
 
     Raises
     ------

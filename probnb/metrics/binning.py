@@ -115,6 +115,7 @@ def sample_bins(sample, bins):
     starts = bin_starts(p, w, bins)
     ends = np.append(starts[1:], len(p))
     mass = np.add.reduceat(w, starts)
+    scaled = w / np.repeat(np.maximum.reduceat(w, starts), ends - starts)  # squares stay above 0
     mean_prediction = np.add.reduceat(w * p, starts) / mass
     return ReliabilityBins(
         edges=np.concatenate([[0.0], p[starts[1:]], [1.0]]),
@@ -123,7 +124,7 @@ def sample_bins(sample, bins):
         mean_outcome=np.add.reduceat(w * y, starts) / mass,
         count=ends - starts,
         weight=mass / mass.sum(),
-        effective=mass**2 / np.add.reduceat(w * w, starts),
+        effective=np.add.reduceat(scaled, starts) ** 2 / np.add.reduceat(scaled**2, starts),
     )
 
 

@@ -188,12 +188,12 @@ def repeated_difference(ones, counts, a, b, metric="mse_p", weights=None, groups
     else:
         with np.errstate(invalid="ignore"):
             terms = votes.log_loss(a) - votes.log_loss(b)
-        if np.isnan(terms).any():
-            row = int(np.argmax(np.isnan(terms)))
+        wrong = [np.isposinf(votes.log_loss(p_hat)) for p_hat in (a, b)]
+        if wrong[0].any() and wrong[1].any():
+            i, j = (int(np.argmax(w)) for w in wrong)
             raise ValueError(
-                "a and b must not both rule out an outcome that was voted for; got "
-                f"{a[row]:g} and {b[row]:g} with {votes.ones[row]:g} of {votes.counts[row]:g} "
-                f"in row {row}."
+                "a and b must not both rule out an outcome that was voted for, which makes both "
+                f"divergences infinite; got a {a[i]:g} in row {i} and b {b[j]:g} in row {j}."
             )
     used = np.ones(len(terms), bool)
     return _estimate(terms, _share(weights, used), groups, level, used, 0 * a)
@@ -291,8 +291,8 @@ def clustered_mean(terms, weight, groups=None, level=0.95):
         NaN but for the value where there is one row or group only.
     """
     check_number(level, "level", 0, 1, exclusive=True)
-    value = weight @ terms
     with np.errstate(invalid="ignore"):  # infinity less infinity: no standard error
+        value = weight @ terms
         deviation = weight * (terms - value)
         if groups is not None:
             deviation = np.bincount(factorize(groups)[0], deviation)

@@ -208,8 +208,8 @@ def test_other_bad_input_is_named():
         repeated_distance(k, n, p_hat, groups=["a", None])
     with pytest.raises(ValueError, match="every row has a single vote"):
         repeated_distance([1, 1], [1, 1], p_hat, single="leave out")
-    with pytest.raises(ValueError, match=r"must not both rule out .* got 0 and 0 with 1 of 2"):
-        repeated_difference(k, n, [0, 0.5], [0, 0.5], "kl_p")
+    with pytest.raises(ValueError, match=r"must not both rule out .* got a 0 in row 0 and b 0 in row 1"):
+        repeated_difference(k, n, [0, 0.5], [0.5, 0], "kl_p")
     assert repeated_distance(k, n, [0, 0.5], "kl_p").value == np.inf
     with pytest.raises(ValueError, match="p and votes must not both"):
         evaluate([0, 1], p_hat, p=p_hat, votes=(k, n))
