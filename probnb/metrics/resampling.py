@@ -201,7 +201,9 @@ def bootstrap(
         for start in range(0, replicates, block := max(1, CELLS // n)):
             part = slice(start, min(start + block, replicates))
             drawn = _weights(rng, part.stop - part.start, n, codes)
-            drawn = drawn if own is None else drawn * own
+            if own is not None:  # scaled by powers of two: tiny weights may be drawn alone
+                drawn = drawn * own
+                drawn = np.ldexp(drawn, -np.frexp(drawn.max(axis=1, keepdims=True))[1])
             total = drawn.sum(axis=1, keepdims=True)
             for j, rows in rowwise.items():
                 values[part, :, j] = _weighted_sum(drawn, rows) / total

@@ -215,8 +215,7 @@ def auc(y_true, y_prob, weights=None):
 
     Notes
     -----
-    From the middle ranks r of the sorted predictions:
-    :math:`(\sum_{y_i = 1} r_i - n_1^2 / 2) / (n_0 n_1)`.
+    Ones times the zeros below them and half of those tied with them, over all pairs.
 
     Examples
     --------
@@ -231,10 +230,11 @@ def auc(y_true, y_prob, weights=None):
 
 def auc_ranked(ranked):
     """Return the AUC under each set of weights; NaN where only one outcome has weight."""
-    ones = ranked.ones.sum(axis=1)
-    area = np.einsum("ij,ij->i", ranked.ones, ranked.twice_rank) - ones**2
-    with np.errstate(invalid="ignore"):  # one class only: 0 / 0
-        return area / (2 * ones * (ranked.mass - ranked.ones).sum(axis=1))
+    scale = np.ldexp(1.0, -np.frexp(ranked.total)[1])[:, None]  # a power of two: rounds nothing
+    ones, zeros = scale * ranked.ones, scale * (ranked.mass - ranked.ones)
+    below = 2 * np.cumsum(zeros, axis=1) - zeros  # twice, ties counting half
+    with np.errstate(invalid="ignore", divide="ignore"):  # one class only: 0 / 0
+        return (ones * below).sum(axis=1) / (2 * ones.sum(axis=1) * zeros.sum(axis=1))
 
 
 def check_distance(p, p_hat, weights=None):

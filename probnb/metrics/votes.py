@@ -96,8 +96,8 @@ def _whole(x, name):
         raise ValueError(f"{name} must have at least one row; got none.")
     try:
         numbers = x.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be whole numbers; got {x[0]!r} in row 0.") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be whole numbers; {error}.") from None
     wrong = ~(np.isfinite(numbers) & (numbers == np.round(numbers)))
     if wrong.any() or x.dtype.kind not in "biufO":
         i = int(np.argmax(wrong))

@@ -187,6 +187,7 @@ def test_votes_in_place_of_the_truth_in_tables():
         ([], [], "ones must have at least one row"),
         (["1"], [2], "ones must be whole numbers; got 1 in row 0"),
         ([1], [np.inf], "counts must be whole numbers; got inf"),
+        ([10**400], [2], "ones must be whole numbers"),
         ([np.nan], [2], "ones must not be missing"),
         (pd.Series([None, 1], dtype="Int64"), [2, 2], "ones must not be missing"),
         (np.ma.array([1, 1], mask=[0, 1]), [2, 2], "ones must have every value; row 1"),
@@ -208,7 +209,9 @@ def test_other_bad_input_is_named():
         repeated_distance(k, n, p_hat, groups=["a", None])
     with pytest.raises(ValueError, match="every row has a single vote"):
         repeated_distance([1, 1], [1, 1], p_hat, single="leave out")
-    with pytest.raises(ValueError, match=r"must not both rule out .* got a 0 in row 0 and b 0 in row 1"):
+    with pytest.raises(
+        ValueError, match=r"must not both rule out .* got a 0 in row 0 and b 0 in row 1"
+    ):
         repeated_difference(k, n, [0, 0.5], [0.5, 0], "kl_p")
     assert repeated_distance(k, n, [0, 0.5], "kl_p").value == np.inf
     with pytest.raises(ValueError, match="p and votes must not both"):

@@ -180,3 +180,11 @@ def test_null_band_with_weights():
 def test_bad_weights_are_named(name, weights, message):
     with pytest.raises(ValueError, match=message):
         METRICS[name].function([0, 1], [0.2, 0.7], weights=weights)
+
+
+def test_one_class_of_any_weights_has_no_auc():
+    rng = np.random.default_rng(3)
+    for outcome in (0, 1):
+        with pytest.warns(RuntimeWarning, match="auc is NaN"):
+            values = evaluate(np.full(20, outcome), rng.random(20), weights=rng.random(20))
+        assert np.isnan(values["auc"])
