@@ -15,6 +15,7 @@ from .tables import (
     calibration_table,
     check_rows,
     decomposition_table,
+    distance_table,
     group_table,
     paired_table,
     resample,
@@ -26,6 +27,7 @@ __all__ = ["Report", "Text", "make_report"]
 _FORMS = {  # part: how its cells are made, and from which attribute of the report
     "metrics": (cells.metric_cells, "boot"),
     "pairs": (cells.pair_cells, "pairs"),
+    "distances": (cells.distance_cells, "distances"),
     "decomposition": (cells.decomposition_cells, "decomposition"),
     "calibration": (cells.calibration_cells, "calibration"),
     "groups": (cells.group_cells, "groups"),
@@ -37,6 +39,7 @@ PARTS = tuple(_FORMS)
 
 _WHY_EMPTY = {
     "pairs": "There is one column of predictions, and nothing to compare it with.",
+    "distances": "No row has repeated outcomes.",
     "groups": "There is no column of groups.",
     "gains": "There are too few rows of one outcome to fit a calibrator and judge it on others.",
 }
@@ -65,6 +68,8 @@ class Report:
         From the functions of `probnb.report.tables`.
     groups : DataFrame or None
         The same by group, where rows have one.
+    distances : DataFrame or None
+        Distances from the true probabilities, where outcomes were repeated.
     gains : DataFrame
         From `probnb.report.gains.calibration_gains`.
     replicates : int
@@ -77,6 +82,7 @@ class Report:
     decomposition: pd.DataFrame
     calibration: pd.DataFrame
     groups: pd.DataFrame | None
+    distances: pd.DataFrame | None
     gains: pd.DataFrame
     replicates: int
 
@@ -108,7 +114,7 @@ class Report:
 
         Parameters
         ----------
-        part : {"metrics", "pairs", "decomposition", "calibration", "groups", "gains"}
+        part : {"metrics", "pairs", "distances", "decomposition", "calibration", "groups", "gains"}
             Which one.
 
         Returns
@@ -127,7 +133,7 @@ class Report:
 
         Parameters
         ----------
-        part : {"metrics", "pairs", "decomposition", "calibration", "groups", "gains"}
+        part : {"metrics", "pairs", "distances", "decomposition", "calibration", "groups", "gains"}
             Which one.
 
         Returns
@@ -189,6 +195,7 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0, calibra
         decomposition=decomposition_table(table, bins),
         calibration=calibration_table(table),
         groups=None if table.group is None else group_table(table),
+        distances=None if table.ones is None else distance_table(table),
         gains=calibration_gains(table, seed=seed, **settings),
         replicates=replicates,
     )

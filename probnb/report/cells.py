@@ -11,6 +11,7 @@ from ..metrics import METRICS
 __all__ = [
     "calibration_cells",
     "decomposition_cells",
+    "distance_cells",
     "gain_cells",
     "group_cells",
     "metric_cells",
@@ -98,6 +99,26 @@ def calibration_cells(off):
         "ECE if calibrated": [f"{value:.4f}" for value in off["ece_null"]],
     }
     return pd.DataFrame(cells, index=off.index)
+
+
+def distance_cells(distances):
+    """Distances from the true probabilities with their intervals.
+
+    Parameters
+    ----------
+    distances : DataFrame
+        From `probnb.report.tables.distance_table`.
+
+    Returns
+    -------
+    DataFrame of str
+        One row per prediction column.
+    """
+    cells = {
+        _label(m): [_cell(*row) for row in distances[[m, f"{m}_low", f"{m}_high"]].values]
+        for m in ("mse_p", "kl_p")
+    }
+    return pd.DataFrame(cells, index=distances.index)
 
 
 def decomposition_cells(parts):

@@ -74,6 +74,15 @@ class Columns:
             raise ValueError(f"column {name!r} must have a weight above 0; all are 0.")
         return values
 
+    def votes(self, k, n):
+        """Repeated outcomes: ones and all of each row."""
+        ones, counts = self.numbers(k), self.numbers(n)
+        for name, values in ((k, ones), (n, counts)):
+            self.refuse(values != np.round(values), name, "is no whole number")
+        self.refuse(counts < 2, n, "is below 2, which says nothing about its own noise,")
+        self.refuse((ones < 0) | (ones > counts), k, f"is not in [0, {n}]")
+        return ones, counts
+
     def labels(self, name):
         """Names of groups or rows: numbers as they are, the rest as text."""
         column = self.frame[name]

@@ -45,6 +45,8 @@ class PredictionTable:
         How much each row counts, above 0.
     id : Series of shape (n,) or None
         Names of the rows.
+    ones, counts : ndarray of shape (n,) or None
+        Outcomes 1, and all outcomes, of a row that was observed more than once.
     """
 
     y: np.ndarray
@@ -55,11 +57,13 @@ class PredictionTable:
     notes: tuple = ()
     weight: np.ndarray | None = None
     id: pd.Series | None = None
+    ones: np.ndarray | None = None
+    counts: np.ndarray | None = None
 
 
 def read_predictions(
     path=None, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
-    weight="weight", id="id", split="split", part="test",
+    weight="weight", id="id", split="split", part="test", k=None, n=None,
 ):  # fmt: skip
     """Read a file of predictions.
 
@@ -79,6 +83,8 @@ def read_predictions(
         Columns of further roles; see `check_table`.
     part : str, default="test"
         The part of the data to judge; see `check_table`.
+    k, n : str, optional
+        Columns of repeated outcomes; see `check_table`.
 
     Returns
     -------
@@ -94,7 +100,7 @@ def read_predictions(
         names the file, the column, the cell and the remedy.
     """
     roles = {"y": y, "p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
-             "split": split}  # fmt: skip
+             "split": split, "k": k, "n": n}  # fmt: skip
     if path is None:
         return check_table(draw_example(), columns, scale=scale, part=part, **roles)
 
@@ -119,6 +125,7 @@ def read_predictions(
 def check_table(
     frame, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
     weight="weight", id="id", split="split", part="test", source=None,
+    k=None, n=None,
 ):  # fmt: skip
     """Check a table of predictions and turn logits into probabilities.
 
@@ -151,6 +158,9 @@ def check_table(
         The part to judge; all rows are, with a note, where no row belongs to it.
     source : probnb.report.files.Source, optional
         How messages count the rows; by default from 0.
+    k, n : str, optional
+        Columns of repeated outcomes, k ones of n in all (n at least 2), which the predictions
+        have not seen. They stand in place of `p`: the distance from it is then estimated.
 
     Returns
     -------
@@ -177,8 +187,10 @@ def check_table(
     present = [str(name) for name in frame.columns]
     frame = frame.set_axis(range(len(present)), axis=1).reset_index(drop=True)
     frame = frame.apply(plain_objects).set_axis(present, axis=1)
+    if (k is None) != (n is None):
+        raise ValueError(f"k and n must be columns, or both None; got {k!r} and {n!r}.")
     roles = find_roles(present, y, p=p, group=group, cluster=cluster, weight=weight, id=id,
-                       split=split)  # fmt: skip
+                       split=split, k=k, n=n)  # fmt: skip
     named = None if columns is None else _columns(columns, present)
     for name in named or ():
         if role := next((role for role, taken in roles.items() if taken == name), None):
@@ -197,8 +209,11 @@ def check_table(
     truth = reader.probabilities(roles["p"], notes) if "p" in roles else None
     labels = {role: reader.labels(name) for role, name in roles.items()
               if role in ("group", "cluster", "id")}  # fmt: skip
+    ones, counts = reader.votes(roles["k"], roles["n"]) if "k" in roles else (None, None)
     notes += reader.notes
-    table = PredictionTable(outcomes, predictions, truth, weight=weights, **labels)
+    table = PredictionTable(
+        outcomes, predictions, truth, weight=weights, ones=ones, counts=counts, **labels
+    )
     table = _count_only_weighted(table, roles, notes)
     if table.y.min() == table.y.max():
         raise ValueError(

@@ -16,6 +16,7 @@ from ..calibrators import PlattScaling, logits_from_probabilities
 from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.decomposition import brier_decomposition
 from ..metrics.intervals import proportion_interval
+from ..metrics.repeated import repeated_distance
 from ..metrics.resampling import bootstrap
 from ..validation import check_choice, check_integer
 from .read import LARGEST
@@ -25,6 +26,7 @@ __all__ = [
     "calibration_table",
     "check_rows",
     "decomposition_table",
+    "distance_table",
     "group_table",
     "paired_table",
     "replicates_within_budget",
@@ -151,6 +153,35 @@ def paired_table(boot, reference=None, level=0.95):
         return pd.DataFrame(columns=["difference", "std", "low", "high", "distinct"])
     out = pd.concat(parts, names=["a", "b", "metric"])
     return out.assign(distinct=(out["low"] > 0) | (out["high"] < 0))
+
+
+def distance_table(table, level=0.95):
+    """Distance of every prediction column from the true probabilities, by repeated outcomes.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions with repeated outcomes.
+    level : float, default=0.95
+        Coverage of the intervals, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        One row per column: ``mse_p`` and ``kl_p``, estimated by
+        `probnb.metrics.repeated.repeated_distance`, each with ``_low`` and ``_high``.
+    """
+    rows = {}
+    for name, p_hat in table.predictions.items():
+        rows[name] = {}
+        for metric in ("mse_p", "kl_p"):
+            found = repeated_distance(
+                table.ones, table.counts, p_hat, metric, weights=table.weight,
+                groups=table.cluster, level=level,
+            )  # fmt: skip
+            rows[name] |= {metric: found.value, f"{metric}_low": found.low}
+            rows[name][f"{metric}_high"] = found.high
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def decomposition_table(table, bins=BINS):
