@@ -55,6 +55,8 @@ class Task:
     parameters : mapping of str to object
         The notebook's parameters that are this task's own, with their defaults; `load` takes them
         by name.
+    smoke : mapping of str to object
+        Defaults of some of them at profile ``"smoke"``: data that need no download.
     references : callable, optional
         ``references(splits, seed=0)`` returns predictions of simple models, fitted to the training
         part, for the rows of the test part: a mapping of label to array of shape (n_test,).
@@ -77,6 +79,7 @@ class Task:
     describe: Callable
     profiles: Mapping = field(default_factory=dict)
     parameters: Mapping = field(default_factory=dict)
+    smoke: Mapping = field(default_factory=dict)
     references: Callable | None = None
     picture: Callable | None = None
     page: Callable | None = None
@@ -99,13 +102,15 @@ class Task:
         given = {key: value for key, value in overrides.items() if value is not None}
         return make_profile(name, **{**self.profiles.get(name, {}), **given})
 
-    def given(self, values):
+    def given(self, values, profile="quick"):
         """Return the task's own parameters, with defaults where `values` has None.
 
         Parameters
         ----------
         values : mapping of str to object
             Parameters of any of the tasks, None where a person gave none.
+        profile : str, default="quick"
+            Name of the profile; at ``"smoke"`` some defaults differ.
 
         Returns
         -------
@@ -124,9 +129,10 @@ class Task:
                 f"{stray[0]} must be left at None for task {self.name!r}, which takes {own}; got "
                 f"{values[stray[0]]!r}."
             )
+        defaults = {**self.parameters, **(self.smoke if profile == "smoke" else {})}
         return {
             name: default if values.get(name) is None else values[name]
-            for name, default in self.parameters.items()
+            for name, default in defaults.items()
         }
 
 
