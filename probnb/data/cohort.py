@@ -113,7 +113,8 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     probnb.data.base.Splits
         Rows whose outcome is not known are left out of training and validation, and counted in
         the report; in the test part they stay with weight 0, so that they too get predictions.
-        Groups are the patients and ids the row numbers in `cohort`.
+        Groups are the patients and ids the row numbers in `cohort`. The report also holds the
+        `cohort` and its ``members``: all row numbers of each part, those left out among them.
 
     Raises
     ------
@@ -140,6 +141,7 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     test, val = parts[seed % folds], parts[(seed + 1) % folds]
     train = np.setdiff1d(np.arange(len(cohort)), np.r_[test, val])
     rows = {"train": train, "val": val, "test": test}
+    members = dict(rows)
     refuse_shared({name: cohort.patients[index] for name, index in rows.items()})
     development = np.isin(np.arange(len(cohort)), test, invert=True)
     labels = _label_rows(cohort, rule, horizon, strata, development)
@@ -159,6 +161,7 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
         "effective_size": {name: effective_size(part.weights) for name, part in data.items()},
         "largest_weight": float(max(part.weights.max() for part in data.values())),
         "cohort": cohort,
+        "members": members,
     }
     source = f"{cohort.source} {rule} at {horizon:g} months, fold {seed % folds} of {folds}"
     source += f", partition {seed // folds}" + (f", censoring by {strata}" if strata else "")

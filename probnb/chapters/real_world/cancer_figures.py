@@ -1,0 +1,196 @@
+"""Figures of the cancer task: predictions by stage, survival by predicted group, rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ...data.survival import HORIZON, RULES, kaplan_meier
+from ...plots.style import COLOURS, grid
+from .cancer_study import stage_names, stage_spread, survival_by_group
+
+__all__ = ["predicted_groups", "rule_bias_figure", "rule_scores_figure", "stage_boxes"]
+
+RULE_COLOURS = {"paper": "vermilion", "known": "orange", "ipcw": "blue"}
+
+
+def stage_boxes(stages, predictions, months=None, died=None, horizon=HORIZON):
+    """Draw predictions by pathological stage, as the paper's Figure 16, with what was observed.
+
+    Parameters
+    ----------
+    stages : array-like of str of shape (n,)
+        Stage of each patient; unknown ones have a box of their own.
+    predictions : mapping of str to array-like of shape (n,)
+        Predicted survival by method, one panel each.
+    months, died : array-like of shape (n,), optional
+        Follow-up: the Kaplan-Meier estimate of each stage at the horizon is drawn beside its box.
+    horizon : float, default=60
+        Months.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        One panel a method. Boxes are quartiles and medians, whiskers the 5th and 95th percentile,
+        dots everybody beyond; below, the spread between and within stages.
+    """
+    stages, predictions = np.asarray(stages), dict(predictions)
+    names = stage_names(stages)
+    spread = stage_spread(stages, predictions)
+    observed = {} if months is None else _observed(stages, names, months, died, horizon)
+    columns = min(4, len(predictions))
+    _, axes = grid(len(predictions), columns=columns, size=(2.6, 3.3), sharey=True)
+    place = np.arange(len(names), dtype=float)
+    for ax, (name, p_hat) in zip(axes, predictions.items()):
+        values = [np.asarray(p_hat)[stages == stage] for stage in names]
+        ax.boxplot(
+            values,
+            positions=place - 0.12,
+            widths=0.5,
+            whis=(5, 95),
+            patch_artist=True,
+            boxprops={"facecolor": COLOURS["sky"], "alpha": 0.6, "linewidth": 0.8},
+            medianprops={"color": COLOURS["blue"], "linewidth": 2},
+            flierprops={"marker": ".", "markersize": 3, "markerfacecolor": COLOURS["grey"],
+                        "markeredgecolor": "none"},
+        )  # fmt: skip
+        for k, (value, low, high) in observed.items():
+            ax.errorbar(place[k] + 0.32, value, [[value - low], [high - value]], fmt="D", ms=4,
+                        color=COLOURS["vermilion"], lw=1.2,
+                        label="observed (Kaplan-Meier, 95 %)" if k == 0 else None)  # fmt: skip
+        labels = [f"{stage}\n{len(v)}" for stage, v in zip(_short(names), values)]
+        ax.set_xticks(place, labels)
+        ax.set(title=name, ylim=(-0.02, 1.02), xlim=(-0.6, len(names) - 0.4))
+        between, within = spread.loc[name, ["between", "within"]]
+        ax.set_xlabel(f"Stage, patients\nspread between {between:.3f}, within {within:.3f}")
+        ax.grid(axis="x", visible=False)
+    axes[0].set_ylabel(f"Probability of being alive\nat {horizon:g} months")
+    if observed:
+        axes[0].legend(loc="lower left", fontsize=7.5)
+    return axes
+
+
+def predicted_groups(predictions, months, died, horizon=HORIZON, groups=3):
+    """Draw the survival of patients grouped by their predictions: calibration in time.
+
+    Parameters
+    ----------
+    predictions : mapping of str to array-like of shape (n,)
+        Predicted survival by method, one panel each.
+    months, died : array-like of shape (n,)
+        Follow-up.
+    horizon : float, default=60
+        Months.
+    groups : int, default=3
+        Groups of equally many patients.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        Kaplan-Meier curves with 95 % bands; a diamond at the horizon is the group's mean
+        prediction, which lies on the curve of calibrated predictions.
+    """
+    predictions = dict(predictions)
+    columns = min(4, len(predictions))
+    _, axes = grid(len(predictions), columns=columns, size=(2.6, 2.9), sharey=True)
+    for ax, (name, p_hat) in zip(axes, predictions.items()):
+        table = survival_by_group(p_hat, months, died, groups, horizon)
+        colours = ["vermilion", "grey", "blue"] if len(table) == 3 else list(COLOURS)
+        for row, colour in zip(table.itertuples(), colours):
+            curve = row.curve[row.curve["months"] <= 1.5 * horizon]
+            ax.step(curve["months"], curve["survival"], where="post", color=COLOURS[colour],
+                    label=f"{row.predicted:.2f}, {row.patients}")  # fmt: skip
+            ax.fill_between(curve["months"], curve["low"], curve["high"], step="post",
+                            color=COLOURS[colour], alpha=0.15, lw=0)  # fmt: skip
+            ax.plot(horizon, row.predicted, "D", ms=7, mec="white", color=COLOURS[colour])
+        ax.axvline(horizon, color=COLOURS["grey"], ls=":", lw=1)
+        ax.set(title=name, xlabel="Months", xlim=(0, 1.5 * horizon), ylim=(0, 1.02))
+        ax.legend(title="mean prediction, patients", loc="lower left", fontsize=7,
+                  title_fontsize=7)  # fmt: skip
+    axes[0].set_ylabel("Alive (Kaplan-Meier; diamond: predicted)")
+    return axes
+
+
+def rule_bias_figure(table):
+    """Draw what each rule makes of simulated censoring.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `probnb.chapters.real_world.censoring.rule_bias`.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        Bias of the share of survivors, and slope that the true probabilities seem to have; bars
+        span single samples of that many patients (one standard deviation).
+    """
+    _, axes = grid(2, columns=2, size=(3.6, 2.8))
+    for ax, quantity in zip(axes, ("all", "slope")):
+        rows = table[table["quantity"] == quantity]
+        for k, rule in enumerate(RULES):
+            own = rows[rows["rule"] == rule]
+            y = own["bias"] if quantity == "all" else own["estimate"]
+            ax.errorbar(100 * own["censored"] + 1.2 * (k - 1), y, own["sd"], fmt="o-", capsize=2,
+                        color=COLOURS[RULE_COLOURS[rule]], label=rule)  # fmt: skip
+        ax.axhline(0 if quantity == "all" else 1, color=COLOURS["grey"], ls=":", lw=1)
+        ax.set_xlabel("Patients whose outcome is hidden (%)")
+    axes[0].set_ylabel("Share of survivors:\nestimate less truth")
+    axes[1].set_ylabel("Slope of outcomes on the\ntrue log-odds (truth: 1)")
+    axes[0].legend(title="rule")
+    return axes
+
+
+def rule_scores_figure(scores, methods, labels, metrics=("brier", "auc", "ece")):
+    """Draw each method's score under each rule, judged by that rule.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        From `probnb.chapters.real_world.cancer_study.compare_rules`.
+    methods : sequence of str
+        Rows of the figure, from the top.
+    labels : mapping of str to str
+        How to call them.
+    metrics : sequence of str, default=("brier", "auc", "ece")
+        One panel each.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        Points with 95 % intervals over resampled patients.
+    """
+    own = scores[scores["trained"] == scores["judged"]]
+    place = pd.Series(np.arange(len(methods))[::-1], index=list(methods), dtype=float)
+    _, axes = grid(len(metrics), columns=3, size=(2.7, 0.27 * len(methods) + 1.1), sharey=True)
+    for ax, metric in zip(axes, metrics):
+        for k, rule in enumerate(RULES):
+            rows = own[(own["trained"] == rule) & (own["metric"] == metric)].set_index("method")
+            rows = rows.loc[[m for m in methods if m in rows.index]]
+            y = place[rows.index] + 0.22 * (1 - k)
+            ax.errorbar(100 * rows["value"], y, fmt="o", ms=4, lw=1,
+                        xerr=100 * np.abs(rows[["low", "high"]].sub(rows["value"], axis=0)).T,
+                        color=COLOURS[RULE_COLOURS[rule]], label=rule)  # fmt: skip
+        ax.set_xlabel(f"{metric.upper() if metric != 'brier' else 'Brier'} (×100)")
+        ax.grid(axis="y", visible=False)
+    axes[0].set_yticks(place, [labels.get(m, m) for m in place.index])
+    axes[-1].legend(title="rule", loc="best", fontsize=7.5)
+    return axes
+
+
+def _observed(stages, names, months, died, horizon):
+    """Kaplan-Meier estimate at the horizon by stage, where anybody has died."""
+    months, died = np.asarray(months), np.asarray(died)
+    found = {}
+    for k, stage in enumerate(names):
+        rows = stages == stage
+        if rows.sum() >= 5:
+            curve = kaplan_meier(months[rows], died[rows])
+            at = curve[curve["months"] <= horizon].iloc[-1]
+            if np.isfinite(at[["low", "high"]].astype(float)).all():
+                found[k] = tuple(at[["survival", "low", "high"]])
+    return found
+
+
+def _short(names):
+    return ["?" if name == "unknown" else name for name in names]
