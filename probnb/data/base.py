@@ -7,6 +7,7 @@ than memory, tables and ragged bags all go through the same loop.
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -257,7 +258,7 @@ def channel_scale(inputs):
     shape = (1, -1, *[1] * (inputs.ndim - 2))
     count = inputs.numel() // inputs.shape[1]
     sums, squares = 0, 0
-    for block in inputs.split(256):  # integers: exact, whatever the order
+    for block in inputs.split(64):  # integers: exact, whatever the order
         channels = block.transpose(0, 1).flatten(1).to(torch.int32)
         sums = sums + channels.sum(1)
         squares = squares + (channels * channels).sum(1)
@@ -272,7 +273,20 @@ def _take(inputs, rows):
         return inputs[torch.as_tensor(rows, device=inputs.device)]
     rows = rows.cpu().numpy() if torch.is_tensor(rows) else np.asarray(rows)
     unique, inverse = np.unique(rows, return_inverse=True)  # files on disk want increasing rows
-    return torch.from_numpy(np.asarray(inputs[unique])[inverse])
+    taken = torch.from_numpy(np.asarray(inputs[unique])[inverse])
+    _release(inputs)
+    return taken
+
+
+def _release(inputs):
+    """Let go of the pages of a mapped file that were read, lest an epoch end with all of it."""
+    mapped = inputs
+    while mapped is not None and not isinstance(mapped, mmap.mmap):
+        mapped = getattr(mapped, "base", None)
+    if mapped is not None and hasattr(
+        mmap, "MADV_DONTNEED"
+    ):  # not on Windows, which does so itself
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _check_inputs(inputs):
