@@ -1,6 +1,6 @@
 """Anything at all into metrics, p_emp and calibrators: numbers, or a ValueError that names why.
 
-Set PROBNB_FUZZ to the number of inputs of each test (a night of 10^5; by default some hundreds).
+Set PROBNB_FUZZ to the number of inputs of each test (a night of 10^5; by default some dozens).
 """
 
 import os
@@ -30,7 +30,7 @@ from probnb.metrics import (
     repeated_distance,
 )
 
-EXAMPLES = int(os.environ.get("PROBNB_FUZZ", "250"))
+EXAMPLES = int(os.environ.get("PROBNB_FUZZ", "60"))
 FUZZ = settings(
     max_examples=EXAMPLES,
     phases=(Phase.generate,),
