@@ -2,7 +2,7 @@
 
 Each calibrator is a scikit-learn classifier of one kind of input, the logits of another
 classifier: ``fit(logits, y)`` on validation rows, then ``predict_proba(logits)``. Paper,
-Appendix G ("Calibration Baselines").
+Appendix H ("Calibration Baselines").
 """
 
 from .common import logits_from_probabilities

@@ -37,7 +37,7 @@ class BetaCalibration(Calibrator):
 
     Notes
     -----
-    Kull, Silva Filho and Flach (2017), "Beta calibration"; paper, Appendix G. The best fit under
+    Kull, Silva Filho and Flach (2017), "Beta calibration"; paper, Appendix H. The best fit under
     both bounds is found by solving the convex problem with each set of parameters held at 0;
     ties are decided as in `PlattScaling`. The log-loss never exceeds temperature scaling's,
     which is the case a = b = 1/T, c = 0.
@@ -54,7 +54,7 @@ class BetaCalibration(Calibrator):
     True
     """
 
-    label = "Beta calibration"
+    label = "beta calibration"
 
     def _fit(self, X, log_odds, y, weights):
         theta, excess = _fit_beta(log_odds, y, weights, bounded=True)
@@ -98,7 +98,7 @@ class DirichletCalibration(Calibrator):
 
     Notes
     -----
-    Kull et al. (2019), "Beyond temperature scaling"; paper, Appendix G. With two outcomes the
+    Kull et al. (2019), "Beyond temperature scaling"; paper, Appendix H. With two outcomes the
     softmax depends on W only through :math:`a = W_{11} - W_{01}` and
     :math:`d = W_{00} - W_{10}`, which the diagonal alone can reach. The best off-diagonal
     weights are therefore 0 for every :math:`\lambda > 0`, and the method is beta calibration

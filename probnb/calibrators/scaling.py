@@ -26,7 +26,7 @@ class TemperatureScaling(Calibrator):
 
     Notes
     -----
-    Guo et al. (2017), "On calibration of modern neural networks"; paper, Appendix G. The
+    Guo et al. (2017), "On calibration of modern neural networks"; paper, Appendix H. The
     log-loss is convex in 1/T; its slope's only root is found by Brent's method. 1/T is kept
     at :math:`\min(1, 10^{-3}/\max|s|)` or more (s is the log-odds), which leaves every
     probability within 0.00025 of 1/2: this is where logits that are worse than none end, with a
@@ -45,7 +45,7 @@ class TemperatureScaling(Calibrator):
     3.0
     """
 
-    label = "Temperature scaling"
+    label = "temperature scaling"
 
     def _fit(self, X, log_odds, y, weights):
         slope = fit_slope(log_odds, y, weights)
@@ -84,7 +84,7 @@ class PlattScaling(Calibrator):
 
     Notes
     -----
-    Platt (1999); paper, Appendix G. With two columns the map also uses the mean of both logits,
+    Platt (1999); paper, Appendix H. With two columns the map also uses the mean of both logits,
     which the softmax ignores, so that it may change the order of the predictions; pass the
     log-odds (n,) to keep it. The paper describes the maximum-likelihood fit. Beside the log-loss
     there is only :math:`10^{-8}` times the squared distance to the temperature-scaled logits, in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from ..calibrators import CALIBRATORS
 from ..metrics import METRICS
 from .cells import number
 
@@ -15,16 +16,6 @@ DOUBT = 0.01
 
 SMALL = 0.001
 """A gain below this share of the Brier score is called small, however sure it is."""
-
-_NAMES = {
-    "temperature": "temperature scaling",
-    "platt": "Platt scaling",
-    "beta": "beta calibration",
-    "isotonic": "isotonic regression",
-    "dirichlet": "Dirichlet calibration",
-    "mixnmatch": "Mix-n-Match",
-    "histogram": "histogram binning",
-}
 
 
 def compare(boot, pairs, metric="brier"):
@@ -153,7 +144,7 @@ def advise(name, gains, order="ordinary"):
     sure = rows[rows["brier_low"] > 0]
     pool = sure if len(sure) else rows
     best = (pool["brier_gain"] >= 0.95 * pool["brier_gain"].max()).idxmax()  # the simplest of these
-    row, title = pool.loc[best], _NAMES.get(best, best)
+    row, title = pool.loc[best], CALIBRATORS[best].label
     gain = f"{number(row['brier_gain'])} {_interval(row['brier_low'], row['brier_high'])}"
     if len(sure) and row["brier_gain"] < SMALL * row["brier"]:
         return (
