@@ -39,7 +39,7 @@ class Kept:
     test: np.ndarray
 
 
-def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="auto", **record):
+def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="auto", record=None):
     """Make a model of each row whose weights are kept.
 
     Parameters
@@ -51,8 +51,8 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
         How an image becomes an input; see `probnb.data.images.load_images`.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where to compute.
-    **record
-        What the models shall remember: source, seed, version.
+    record : dict, optional
+        What the models shall remember, such as the record of the stored run.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
             )  # fmt: skip
             shared[chosen] = bare, bare.logits(splits.val, device), bare.logits(splits.test, device)
         model, val, test = shared[chosen]
-        model = replace(model, record={**record, "method": name, "label": method.label})
+        model = replace(model, record={**(record or {}), "method": name, "label": method.label})
         if method.calibrator is not None:
             model = model.calibrated(CALIBRATORS[method.calibrator](), splits.val, val)
         kept[name] = Kept(model, val, model.probabilities(test))

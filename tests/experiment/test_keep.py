@@ -43,7 +43,7 @@ def run(splits, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kept(run, splits):
-    return keep_models(*run[:2], splits, run[2], device="cpu", seed=0)
+    return keep_models(*run[:2], splits, run[2], device="cpu", record={"seed": 0})
 
 
 def test_models_say_what_the_table_says(run, kept, splits):
