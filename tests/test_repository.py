@@ -35,8 +35,6 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.report.cells",
     "probnb.training.checkpoint",
     "probnb.__main__",
-    "probnb.chapters.images.example",
-    "probnb.chapters.images.words",
     "probnb.data.face_rendering",
     "probnb.data.image_arrays",
     "probnb.data.image_splits",

@@ -44,9 +44,14 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
 
     Parameters
     ----------
-    jobs, fits, splits, results
-        From `probnb.experiment.plan.plan`, `probnb.experiment.run.run_jobs`, the data, and
-        `probnb.experiment.results.collect`.
+    jobs : dict of str to list of Job
+        From `probnb.experiment.plan.plan`.
+    fits : dict of Job to Fit
+        From `probnb.experiment.run.run_jobs`.
+    splits : probnb.data.Splits
+        The data that the fits saw.
+    results : Results
+        From `probnb.experiment.results.collect`.
     size, aspect : int, str
         How an image becomes an input; see `probnb.data.images.load_images`.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
