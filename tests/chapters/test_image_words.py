@@ -99,5 +99,5 @@ def test_figure_shows_the_curve_and_the_best_other_row():
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["Deep ensemble, the best other row", "CE early-stop"]
     (point,) = (line for line in ax.lines if line.get_marker() == "D")
-    assert point.get_ydata()[0] == pytest.approx(0.47) and point.get_xdata()[0] == 1000
+    assert point.get_ydata()[0] == pytest.approx(0.47) and point.get_xdata()[0] > 1000
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["250", "500", "1,000"]
