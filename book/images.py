@@ -48,7 +48,12 @@ focal = entropy = mmce = smoothing = None
 images = None  # a folder, tar, zip or array; None: drawn faces
 outcomes = None  # a table; None: a folder for each outcome
 positive = None  # the folder or label of outcome 1, where it is not called 1
-path = y = group = split = weight = p = None  # columns, where they have other names than these
+path = None  # columns of the table, where they are called otherwise
+y = None
+group = None
+split = None
+weight = None
+p = None
 key = None  # which array of a file that holds several
 aspect = "crop"  # what happens to images that are not square: crop, pad or stretch
 mirror = False  # True if a mirrored image has the same outcome
@@ -151,18 +156,20 @@ from probnb.experiment.results import collect, write_results
 from probnb.training.batches import device_type, precision_of
 
 outcome = collect(jobs, fits, splits)
-facts = {
-    "task": task,
-    "data": "drawn" if example else "images",
-    "profile": profile,
-    "seed": seed,
-    "mirror": mirror,
-    "source": splits.source,
-    "device": device_type(device),
-    "precision": precision_of(device_type(device)),
-}
-run = write_results(results_dir / "images", outcome, settings=settings, **facts)
-kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, **facts)
+run = write_results(
+    results_dir / "images",
+    outcome,
+    task=task,
+    data="drawn" if example else "images",
+    profile=profile,
+    seed=seed,
+    settings=settings,
+    mirror=mirror,
+    source=splits.source,
+    device=device_type(device),
+    precision=precision_of(device_type(device)),
+)
+kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, run.record)
 choice = choose_model(kept, splits.val, seed)
 Markdown(record_sentence(run, outcome))
 

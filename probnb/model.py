@@ -307,8 +307,10 @@ def predict_images(model, images, device="auto", precision="32-true", batch_size
         From `load_model`.
     images : path-like
         A single image, a folder, a tar or zip, or an array; see `probnb.data.images`.
-    device, precision, batch_size
+    device, precision : str
         As for `Model.predict`.
+    batch_size : int, default=256
+        Images at a time.
     key : str, optional
         Which array of a file that holds several.
 

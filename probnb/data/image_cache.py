@@ -116,6 +116,11 @@ def cache_folder(cache_dir=None):
     cache_dir : path-like, optional
         By default the environment variable ``PROBNB_CACHE``, else ``$XDG_CACHE_HOME/probnb`` or
         ``~/.cache/probnb``.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder, which need not exist yet.
     """
     if cache_dir is None:
         base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
@@ -164,7 +169,9 @@ def decode_rows(array, size, aspect, cache_dir=None):
     ----------
     array : array of shape (n, height, width) or (n, height, width, channels)
         Anything that is sliced like an array.
-    size, aspect, cache_dir
+    size, aspect : int, str
+        As for `decode_sources`.
+    cache_dir : path-like, optional
         As for `decode_sources`.
 
     Returns

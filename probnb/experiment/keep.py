@@ -39,20 +39,25 @@ class Kept:
     test: np.ndarray
 
 
-def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="auto", **record):
+def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="auto", record=None):
     """Make a model of each row whose weights are kept.
 
     Parameters
     ----------
-    jobs, fits, splits, results
-        From `probnb.experiment.plan.plan`, `probnb.experiment.run.run_jobs`, the data, and
-        `probnb.experiment.results.collect`.
+    jobs : dict of str to list of Job
+        From `probnb.experiment.plan.plan`.
+    fits : dict of Job to Fit
+        From `probnb.experiment.run.run_jobs`.
+    splits : probnb.data.Splits
+        The data that the fits saw.
+    results : Results
+        From `probnb.experiment.results.collect`.
     size, aspect : int, str
         How an image becomes an input; see `probnb.data.images.load_images`.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where to compute.
-    **record
-        What the models shall remember: source, seed, version.
+    record : dict, optional
+        What the models shall remember, such as the record of the stored run.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
             )  # fmt: skip
             shared[chosen] = bare, bare.logits(splits.val, device), bare.logits(splits.test, device)
         model, val, test = shared[chosen]
-        model = replace(model, record={**record, "method": name, "label": method.label})
+        model = replace(model, record={**(record or {}), "method": name, "label": method.label})
         if method.calibrator is not None:
             model = model.calibrated(CALIBRATORS[method.calibrator](), splits.val, val)
         kept[name] = Kept(model, val, model.probabilities(test))

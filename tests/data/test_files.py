@@ -10,6 +10,8 @@ import tarfile
 import zipfile
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from probnb.data import files
 from probnb.data.files import list_files, read_files
@@ -194,3 +196,24 @@ def test_names_that_are_not_unicode(tmp_path):
 def test_missing_path(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         list_files(tmp_path / "nowhere")
+
+
+@given(
+    st.sampled_from(list(PACK)),
+    st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8),
+    st.integers(0, 10_000),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_hostile_archives_are_read_or_refused(tmp_path, kind, changes, cut):
+    content = bytearray(PACK[kind](CONTENT.items()))
+    for at, value in changes:
+        content[at % len(content)] = value
+    path = tmp_path / "x"
+    path.write_bytes(content[: max(1, cut % (2 * len(content)))])
+    try:
+        found, skipped = everything(path)
+    except ValueError as error:
+        assert "x'" in str(error)
+    else:
+        assert all(value is None or isinstance(value, bytes) for value in found.values())
+        assert all(skipped.values())

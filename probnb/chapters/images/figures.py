@@ -38,14 +38,13 @@ def learning_curve_figure(points, differences, choice):
     if others:
         value = nll.iloc[-1] + differences.loc[others[0], "difference"]
         label = f"{METHODS[others[0]].label}, the best other row"
-        ax.plot(
-            points["rows"].iloc[-1], value, "D", color=COLOURS["vermilion"], label=label, zorder=3
-        )
+        beside = 1.05 * points["rows"].iloc[-1]  # not on the bar
+        ax.plot(beside, value, "D", color=COLOURS["vermilion"], label=label)
     ax.set_xscale("log")
     ax.set_xticks(points["rows"], [f"{rows:,}" for rows in points["rows"]])
     ax.minorticks_off()
     ax.set(xlabel="training images (logarithmic)", ylabel="test NLL (nats); bars: 95 %")
-    ax.legend()
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
     return ax
 
 
