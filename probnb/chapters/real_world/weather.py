@@ -215,7 +215,9 @@ TASK = Task(
     describe=describe,
     profiles={
         "smoke": dict(images=240, size=16, width=4),
-        "quick": dict(images=None, size=16, width=16, epochs=12, finetune_epochs=6),
+        "quick": dict(
+            images=None, size=16, width=16, epochs=12, learning_rate=0.1, batch_size=128
+        ),
         "cpu": dict(images=None, size=32, width=16, epochs=30),
         "paper": dict(size=300, images=29_000),
     },
