@@ -203,6 +203,21 @@ def references(splits, seed=0):
     }
 
 
+def picture(splits):
+    """Draw some windows of the test part."""
+    from .figures import rain_figure
+
+    return rain_figure(splits)
+
+
+def page(splits, table):
+    """Draw the Brier score of every day."""
+    from .figures import group_figure
+
+    names = [n for n in ("ce", "cape_bin", "Climatology", "Random forest") if n in table]
+    return group_figure(table, names, TASK)
+
+
 TASK = Task(
     name="weather",
     title="Weather: more rain in an hour?",
@@ -215,9 +230,7 @@ TASK = Task(
     describe=describe,
     profiles={
         "smoke": dict(images=240, size=16, width=4),
-        "quick": dict(
-            images=None, size=16, width=16, epochs=12, learning_rate=0.1, batch_size=128
-        ),
+        "quick": dict(images=None, size=16, width=16, epochs=12, learning_rate=0.1, batch_size=128),
         "cpu": dict(images=None, size=32, width=16, epochs=30),
         "paper": dict(size=300, images=29_000),
     },
@@ -226,4 +239,6 @@ TASK = Task(
     ),
     smoke=dict(source="simulated"),
     references=references,
+    picture=picture,
+    page=page,
 )
