@@ -72,7 +72,7 @@ check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
-methods = check_methods(methods)
+check_methods(methods)
 profile = default_profile(profile)
 settings = task.profile(profile, globals())
 own = dict(source=source, fold=fold, tile=tile, spacing=spacing, lead=lead, stride=stride)
@@ -90,7 +90,7 @@ from probnb.plots.style import use_style
 
 use_style()
 splits = task.load(data_dir, settings, seed, **given)
-display(Markdown(task.describe(splits)), Markdown(task.attribution))
+display(Markdown(task.describe(splits)), Markdown("" if splits.known else task.attribution))
 
 # %% tags=["hide-input"]
 axes = task.picture and task.picture(splits)
@@ -173,6 +173,9 @@ numbers[["ECE", "MCE"]]
 
 # %% tags=["hide-input"]
 numbers[["NLL", "KS"]]
+
+# %% tags=["hide-input"]
+words.known_truth(numbers)  # for simulated data only
 
 # %% [markdown]
 # ## Is there any skill?

@@ -7,7 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from ...methods import METHODS
 from ...metrics import reliability_bins
-from ...plots.reliability import reliability_diagram
+from ...plots.reliability import reliability_grid
 from ...plots.style import COLOURS, CYCLE, grid
 from .words import scenario_probabilities
 
@@ -37,7 +37,7 @@ def rain_figure(splits, examples=4):
     """Draw windows of the test part: three maps in a row and what came of it."""
     test = splits.test
     chosen = np.linspace(0, len(test) - 1, 2 * examples + 1).astype(int)[1::2]
-    figure, axes = grid(3 * examples, columns=3, size=(2.0, 1.75))
+    figure, axes = grid(3 * examples, columns=3, size=(1.9, 1.5))
     for row, index in enumerate(chosen):
         maps = np.asarray(test.inputs[index : index + 1])[0]
         rate = (np.exp(maps / 255 * np.log1p(1e4)) - 1) / 100
@@ -70,13 +70,11 @@ def summary_figure(table, columns):
     list of matplotlib.axes.Axes
         One panel a method; bars are intervals over groups, not over rows.
     """
-    _, axes = grid(len(columns), columns=3, size=(3.0, 3.3))
-    weights = table["weight"] if "weight" in table else None
-    p = table["p"] if "p" in table else None
+    optional = {k: table[c] for k, c in (("p", "p"), ("weights", "weight")) if c in table}
+    shown = labelled(table[columns])
+    axes = reliability_grid(table["y"], shown, columns=3, interval=False, **optional)
     for ax, name in zip(axes, columns):
-        reliability_diagram(table["y"], table[name], ax=ax, p=p, weights=weights, interval=False)
         _group_bars(ax, table, name)
-        ax.set_title(labelled({name: 0}).popitem()[0])
     return axes
 
 
@@ -117,7 +115,7 @@ def correspondence_figure(predictions, task, measured):
     """
     predictions = np.asarray(predictions)
     scenarios = scenario_probabilities()
-    _, axes = grid(2, columns=2, size=(4.2, 3.2))
+    _, axes = grid(2, columns=2, size=(4.0, 3.0))
     edges = np.linspace(0, 1, 26)
     axes[0].hist(
         [predictions, scenarios[task.scenario]],
@@ -138,7 +136,7 @@ def correspondence_figure(predictions, task, measured):
             x, _below(scenarios[name], x), ls=style, color=COLOURS[colour], lw=1.6, label=label
         )
     axes[1].set(xlabel="Probability", ylabel="Share of rows below")
-    axes[1].legend(title="mean distance in brackets", fontsize=8)
+    axes[1].legend(title="Mean distance", loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return axes
 

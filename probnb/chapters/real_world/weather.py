@@ -70,7 +70,8 @@ def load(data_dir, profile, seed, source="radar", fold=None, **question):
             warnings.warn(f"Simulated rain in place of radar: {error}", stacklevel=2)
             fallback = {"fallback": str(error)}
     climate = rain.Climate(**{k: question[k] for k in ("spacing", "lead") if k in question})
-    splits = rain.simulated_splits(_count(profile.images) or 3000, profile.size, seed, climate)
+    n = _count(profile.images) or 3000
+    splits = rain.simulated_splits(n, profile.size, seed, climate, per_day=20 if n > 1000 else 10)
     splits.report.update(fallback)
     return splits
 
@@ -229,7 +230,7 @@ TASK = Task(
     attribution=ATTRIBUTION,
     describe=describe,
     profiles={
-        "smoke": dict(images=240, size=16, width=4),
+        "smoke": dict(images=400, size=16, width=4),
         "quick": dict(images=None, size=16, width=16, epochs=12, learning_rate=0.1, batch_size=128),
         "cpu": dict(images=None, size=32, width=16, epochs=30),
         "paper": dict(size=300, images=29_000),

@@ -17,6 +17,7 @@ __all__ = [
     "correspondence_sentence",
     "differences",
     "evidence_sentence",
+    "known_truth",
     "record_sentence",
     "reference_sentence",
     "scenario_probabilities",
@@ -63,6 +64,11 @@ def evidence_sentence(table, task):
 
 def _plural(count, word):
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def known_truth(numbers):
+    """Return the columns of a table that need true probabilities; None where there are none."""
+    return numbers[["MSE_p", "KL_p"]] if "MSE_p" in numbers else None
 
 
 def skill_table(result, climatology):
