@@ -41,6 +41,8 @@ source = None  # weather: radar or simulated
 fold = None  # weather: which fifth of the days is tested; by default the seed's
 tile = spacing = lead = stride = None  # weather: km, and minutes
 wet = coverage = None  # weather: least area mean in mm/h, least share of pixels with data
+cohorts = rule = horizon = None  # cancer: tables; paper, known or ipcw; months
+label = None  # collision: which label of the boxes
 
 # %% tags=["parameters"]
 task = "weather"  # weather, cancer or collision
@@ -60,7 +62,7 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 check_parameters(
     globals(),
     f"""task data_dir profile seed methods device results_dir replicates retrain
-    source fold tile spacing lead stride wet coverage
+    source fold tile spacing lead stride wet coverage cohorts rule horizon label
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
 from probnb.chapters.real_world.task import get_task
@@ -75,8 +77,10 @@ check_integer(replicates, "replicates", minimum=2)
 check_methods(methods)
 profile = default_profile(profile)
 settings = task.profile(profile, globals())
-own = dict(source=source, fold=fold, tile=tile, spacing=spacing, lead=lead, stride=stride)
-given = task.given(dict(own, wet=wet, coverage=coverage), profile)
+radar = dict(source=source, fold=fold, tile=tile, spacing=spacing, lead=lead, stride=stride)
+radar = dict(radar, wet=wet, coverage=coverage)
+patients = dict(cohorts=cohorts, rule=rule, horizon=horizon)
+given = task.given(radar | patients | dict(label=label), profile)
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
 
@@ -185,10 +189,10 @@ words.known_truth(numbers)  # for simulated data only
 
 # %% tags=["hide-input"]
 everything = runs.score(table, [*columns, *references], replicates, seed)
-words.skill_table(everything, references[0])
+words.skill_table(everything, references)
 
 # %% tags=["hide-input"]
-Markdown(words.reference_sentence(everything, references[0]))
+Markdown(words.reference_sentence(everything, references))
 
 # %% [markdown]
 # ## Differences on the same rows
@@ -216,7 +220,8 @@ axes = figures.summary_figure(table, words.three_of_interest(result))
 # %% tags=["hide-input"]
 from probnb.plots.reliability import reliability_grid
 
-axes = reliability_grid(table["y"], figures.labelled(table[[*columns, *references]]))
+shown = figures.labelled(table[[*columns, *references]])
+axes = reliability_grid(table["y"], shown, weights=table.get("weight"))
 
 # %% [markdown]
 # ## Which synthetic scenario is this like?
@@ -225,14 +230,20 @@ axes = reliability_grid(table["y"], figures.labelled(table[[*columns, *reference
 # between the predictions of cross entropy and the probabilities of each scenario is measured.
 
 # %% tags=["hide-input"]
-measured = words.correspondence(table["ce"])
-axes = figures.correspondence_figure(table["ce"], task, measured)
+weights = table.get("weight")
+measured = words.correspondence(table["ce"], weights)
+axes = figures.correspondence_figure(table["ce"], task, measured, weights)
 
 # %% tags=["hide-input"]
-Markdown(words.correspondence_sentence(measured, table["ce"], task))
+Markdown(words.correspondence_sentence(measured, table["ce"], task, weights))
 
 # %% tags=["hide-input"]
-axes = task.page and task.page(splits, table)
+axes = task.across and task.across(table)
+
+# %% tags=["hide-input"]
+from probnb.experiment.results import on_test
+
+axes = task.page and task.page(splits, on_test(outcome.predictions))
 
 # %% [markdown]
 # ## The paper's claims

@@ -8,10 +8,9 @@ import pytest
 from probnb.chapters.real_world.task import TASKS, Task, get_task
 from probnb.experiment.profiles import PROFILES
 
-BOOK = Path(__file__).resolve().parents[2] / "book"
-AVAILABLE = [
-    name for name in TASKS if (Path(__file__).parents[2] / f"probnb/chapters/real_world/{name}.py").exists()
-]
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTER = ROOT / "probnb" / "chapters" / "real_world"
+AVAILABLE = [name for name in TASKS if (CHAPTER / f"{name}.py").exists()]
 
 
 def task(**changes):
@@ -37,7 +36,7 @@ def test_parameters_have_defaults_and_smaller_ones_for_tests():
     assert own.given(dict(tile=64, rule=None)) == dict(tile=64, source="radar")
     assert own.given({}, "smoke") == dict(tile=95, source="simulated")
     assert own.given(dict(source="radar"), "smoke")["source"] == "radar"
-    with pytest.raises(ValueError, match="rule must be left at None for task 'weather'.*tile"):
+    with pytest.raises(ValueError, match=r"rule must be left at None for task 'weather'.*tile"):
         own.given(dict(rule="ipcw"))
 
 
@@ -57,9 +56,8 @@ def test_tasks_are_whole(name):
 
 
 def test_the_notebook_has_every_task_s_parameters():
-    source = "\n".join(
-        c["source"] for c in jupytext.read(BOOK / "real_world.py")["cells"] if c["cell_type"] == "code"
-    )
+    cells = jupytext.read(ROOT / "book" / "real_world.py")["cells"]
+    source = "\n".join(c["source"] for c in cells if c["cell_type"] == "code")
     calls = [
         node
         for node in ast.walk(ast.parse(source))

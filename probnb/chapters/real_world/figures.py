@@ -78,25 +78,24 @@ def summary_figure(table, columns):
     return axes
 
 
-def _group_bars(ax, table, name, replicates=200, bins=15):
+def _group_bars(ax, table, name, replicates=200):
     """Spread of each bin's mean outcome when whole groups are drawn again."""
-    found = reliability_bins(table["y"], table[name], bins=bins)
-    order = np.argsort(table[name].to_numpy(), kind="stable")
-    y = table["y"].to_numpy(float)[order]
-    group = np.unique(table["group"], return_inverse=True)[1][order]
-    starts = np.concatenate([[0], np.cumsum(found.count)[:-1]]).astype(int)
-    rng = np.random.default_rng(0)
-    means = []
+    weights = table["weight"].to_numpy() if "weight" in table else np.ones(len(table))
+    found = reliability_bins(table["y"], table[name], weights=weights)
+    row, bins = found.assign(table[name].to_numpy()), len(found.mean_prediction)
+    names, group = np.unique(table["group"], return_inverse=True)
+    rng, means = np.random.default_rng(0), []
     for _ in range(replicates):
-        drawn = np.bincount(rng.integers(group.max() + 1, size=group.max() + 1), minlength=99_999)
-        weight = drawn[group].astype(float)
-        with np.errstate(invalid="ignore"):
-            means.append(np.add.reduceat(weight * y, starts) / np.add.reduceat(weight, starts))
-    low, high = np.nanpercentile(means, [2.5, 97.5], axis=0)
-    ax.vlines(found.mean_prediction, low, high, color=COLOURS["grey"], lw=1.2, zorder=2)
+        drawn = np.bincount(rng.integers(len(names), size=len(names)), minlength=len(names))
+        weight = drawn[group] * weights
+        total = np.bincount(row, weight, bins)
+        positive = np.bincount(row, weight * table["y"], bins)
+        means.append(np.where(total > 0, positive / np.maximum(total, 1e-300), np.nan))
+    ends = np.nanpercentile(means, [2.5, 97.5], axis=0)
+    ax.vlines(found.mean_prediction, *ends, color=COLOURS["grey"], lw=1.2, zorder=2)
 
 
-def correspondence_figure(predictions, task, measured):
+def correspondence_figure(predictions, task, measured, weights=None):
     """Draw the predictions of a task beside the probabilities of the synthetic scenarios.
 
     Parameters
@@ -107,19 +106,22 @@ def correspondence_figure(predictions, task, measured):
         The task; its scenario is the one that the paper names.
     measured : pandas.DataFrame
         From `words.correspondence`.
+    weights : array-like of shape (n,), optional
+        Weights of the rows.
 
     Returns
     -------
     list of matplotlib.axes.Axes
         Histograms of the task and of its scenario; cumulative distributions of all.
     """
-    predictions = np.asarray(predictions)
-    scenarios = scenario_probabilities()
+    predictions, scenarios = np.asarray(predictions), scenario_probabilities()
+    weights = np.ones(len(predictions)) if weights is None else np.asarray(weights)
     _, axes = grid(2, columns=2, size=(4.0, 3.0))
     edges = np.linspace(0, 1, 26)
     axes[0].hist(
         [predictions, scenarios[task.scenario]],
         edges,
+        weights=[weights, np.ones(len(scenarios[task.scenario]))],
         density=True,
         histtype="stepfilled",
         alpha=0.45,
@@ -128,7 +130,7 @@ def correspondence_figure(predictions, task, measured):
     )
     axes[0].set(xlabel="Probability", ylabel="Density")
     x = np.linspace(0, 1, 401)
-    axes[1].plot(x, _below(predictions, x), color="black", lw=2.4, label=task.name)
+    axes[1].plot(x, _below(predictions, x, weights), color="black", lw=2.4, label=task.name)
     styles = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
     for name, colour, style in zip(measured.index, CYCLE, styles):
         label = f"{name.capitalize()} ({measured.loc[name, 'distance']:.2f})"
@@ -141,8 +143,11 @@ def correspondence_figure(predictions, task, measured):
     return axes
 
 
-def _below(values, x):
-    return np.searchsorted(np.sort(values), x, side="right") / len(values)
+def _below(values, x, weights=None):
+    order = np.argsort(values)
+    weights = np.ones(len(values)) if weights is None else weights[order]
+    below = np.concatenate([[0.0], np.cumsum(weights)]) / weights.sum()
+    return below[np.searchsorted(values[order], x, side="right")]
 
 
 def group_figure(table, columns, task):

@@ -65,7 +65,9 @@ class Task:
         that may not be published.
     page : callable, optional
         ``page(splits, predictions)`` draws the figures that only this task has; `predictions` is
-        the table of the test part, one column a method or reference.
+        the table of this run's test part, one column a method or reference.
+    across : callable, optional
+        ``across(table)`` draws what needs the test rows of all seeds; see `runs.pool`.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Task:
     references: Callable | None = None
     picture: Callable | None = None
     page: Callable | None = None
+    across: Callable | None = None
 
     def profile(self, name, namespace=None):
         """Return the settings of a profile as this task changes them, then as a person does.

@@ -211,7 +211,7 @@ def picture(splits):
     return rain_figure(splits)
 
 
-def page(splits, table):
+def across(table):
     """Draw the Brier score of every day."""
     from .figures import group_figure
 
@@ -241,5 +241,5 @@ TASK = Task(
     smoke=dict(source="simulated"),
     references=references,
     picture=picture,
-    page=page,
+    across=across,
 )

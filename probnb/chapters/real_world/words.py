@@ -71,22 +71,25 @@ def known_truth(numbers):
     return numbers[["MSE_p", "KL_p"]] if "MSE_p" in numbers else None
 
 
-def skill_table(result, climatology):
+def skill_table(result, references):
     """Compare rows with a constant prediction: Brier skill score and AUC.
 
     Parameters
     ----------
     result : probnb.metrics.resampling.Bootstrap
         Methods and references together.
-    climatology : str
-        The constant's name.
+    references : list of str
+        Names of the references, the constant first.
 
     Returns
     -------
-    pandas.DataFrame
-        Brier score times 100, its difference to climatology with a 95 % interval, Brier skill
-        score in per cent, and AUC.
+    pandas.DataFrame or None
+        Brier score times 100, its difference to the constant with a 95 % interval, Brier skill
+        score in per cent, and AUC; None without references.
     """
+    if not references:
+        return None
+    climatology = references[0]
     brier = result.point["brier"]
     rows = {}
     for name in result.point.index:
@@ -94,7 +97,7 @@ def skill_table(result, climatology):
         skill = 100 * (1 - brier[name] / brier[climatology])
         rows[_label(name)] = {
             "Brier ×100": f"{100 * brier[name]:.2f}",
-            "less climatology ×100": "" if name == climatology else _interval(gap),
+            f"less {climatology} ×100": "" if name == climatology else _interval(gap),
             "Brier skill score (%)": f"{skill:.1f}",
             "AUC ×100": f"{100 * result.point.loc[name, 'auc']:.1f}",
         }
@@ -142,12 +145,9 @@ def three_of_interest(result):
     return [*names, *([others.idxmin()] if len(others) else [])]
 
 
-def reference_sentence(result, climatology, method="ce"):
-    """Say whether a network beats the constant and the other references, and by how much."""
-    others = [name for name in result.point.index if name not in METHODS and name != climatology]
-    text = [_beats(result, method, climatology)]
-    text += [_beats(result, method, other) for other in others]
-    return "\n".join(f"- {line}" for line in text)
+def reference_sentence(result, references, method="ce"):
+    """Say whether a network beats each of the references, and by how much."""
+    return "\n".join(f"- {_beats(result, method, other)}" for other in references)
 
 
 def _beats(result, a, b):
@@ -201,11 +201,13 @@ def correspondence(predictions, weights=None):
     return pd.DataFrame(rows).T.sort_values("distance")
 
 
-def correspondence_sentence(table, predictions, task):
+def correspondence_sentence(table, predictions, task, weights=None):
     """Say which scenario is nearest, whether it is the paper's, and where predictions lie."""
+    predictions = np.asarray(predictions)
     nearest, by_shape = table["distance"].idxmin(), table["shape"].idxmin()
-    low, middle, high = np.quantile(predictions, [0.05, 0.5, 0.95])
-    inside = np.mean((np.asarray(predictions) >= 0.1) & (np.asarray(predictions) <= 0.8))
+    counted = predictions if weights is None else predictions[np.asarray(weights) > 0]
+    low, middle, high = np.quantile(counted, [0.05, 0.5, 0.95])
+    inside = np.average((predictions >= 0.1) & (predictions <= 0.8), weights=weights)
     verdict = "holds" if nearest == task.scenario else "does not hold"
     return (
         f"Nearest to the predictions is *{nearest.capitalize()}* (mean distance "
@@ -273,7 +275,7 @@ def _calibrated(result, table):
         return None
     said = []
     for name in names:
-        band = calibration_null_band(table[name])
+        band = calibration_null_band(table[name], weights=table.get("weight"))
         said.append(
             f"{_label(name)} {100 * result.point.loc[name, 'ece']:.1f} "
             f"({100 * band.low:.1f} to {100 * band.high:.1f} by chance, were rows independent)"
