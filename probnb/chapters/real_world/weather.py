@@ -14,7 +14,12 @@ QUESTION = """
 Three radar maps of an area, ten minutes apart, go in. The outcome is 1 where the mean rain over
 that area is higher one hour after the last map than on the last map. Nobody can know: showers are
 born and die within the hour. Days are what is independent here; windows of one day are near copies
-of each other.
+of each other. (The paper speaks of 30 minutes, which three maps ten minutes apart do not span, and
+its released loader takes 15 and 65 minutes: `-p spacing 15 -p lead 65`.)
+
+Windows without rain on the last map are left out, a rule that looks at nothing that comes later.
+Training windows are turned and mirrored at random, all three maps alike: the outcome, a comparison
+of means, stays the same, and the few days at hand cannot teach which winds are common.
 """
 
 ATTRIBUTION = """
