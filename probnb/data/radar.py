@@ -324,7 +324,10 @@ def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=N
         found = {name: values[keep] for name, values in found.items()}
     part = split_days(found["times"], fold, folds)
     parts = [_part(series, question, found, part == k, size) for k in range(3)]
-    source = f"{series.source} {asdict(question)} fold {fold % folds} of {folds} limit {limit}"
+    source = (
+        f"{series.source} {asdict(question)} size {size or question.tile} fold {fold % folds} of "
+        f"{folds} limit {limit}"
+    )
     report = {**series.report, **report, "windows": len(part)}
     return Splits(*parts, source=source, report=report)
 

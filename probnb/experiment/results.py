@@ -217,7 +217,8 @@ def write_results(directory, results, **facts):
     **facts
         What the record says besides version, commit, date and processor: ``task``, ``data``,
         ``profile`` and ``seed`` must be among them; also ``settings`` (the `Profile` used),
-        ``source``, ``device``, ``precision``.
+        ``source``, ``device``, ``precision``. With ``base``, a `Profile`, it is that one which
+        settings are held against, for a task that has sizes of its own.
 
     Returns
     -------
@@ -225,7 +226,7 @@ def write_results(directory, results, **facts):
         Where it is, and its record.
     """
     settings = facts.pop("settings", None)
-    base = PROFILES.get(facts["profile"])
+    base = facts.pop("base", PROFILES.get(facts["profile"]))
     facts["altered"] = settings is not None and settings != base
     name = "{task}-{data}-{profile}-seed{seed}".format(**facts)
     if facts["altered"]:  # an altered recipe never passes for the profile

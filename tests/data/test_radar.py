@@ -189,6 +189,7 @@ def test_splits_are_whole_and_reproducible():
     limited = weather_splits(maps, ASK, size=2, fold=1, limit=600)
     assert sum(map(len, limited.parts().values())) == 600
     assert limited.source != splits.source
+    assert weather_splits(maps, ASK, size=3, fold=1).source != splits.source
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ its parameters in its first second.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 
-from ...experiment.profiles import make_profile
+from ...experiment.profiles import PROFILE_FIELDS, profile_of
 from ...validation import check_choice
 
 __all__ = ["TASKS", "Task", "get_task"]
@@ -65,7 +65,9 @@ class Task:
         that may not be published.
     page : callable, optional
         ``page(splits, predictions)`` draws the figures that only this task has; `predictions` is
-        the table of the test part, one column a method or reference.
+        the table of this run's test part, one column a method or reference.
+    across : callable, optional
+        ``across(table)`` draws what needs the test rows of all seeds; see `runs.pool`.
     """
 
     name: str
@@ -83,24 +85,34 @@ class Task:
     references: Callable | None = None
     picture: Callable | None = None
     page: Callable | None = None
+    across: Callable | None = None
 
-    def profile(self, name, **overrides):
+    def profile(self, name, namespace=None):
         """Return the settings of a profile as this task changes them, then as a person does.
 
         Parameters
         ----------
         name : str
             Name of a profile.
-        **overrides
-            Fields that replace the task's; None leaves them.
+        namespace : dict, optional
+            The notebook's ``globals()``: those of `probnb.experiment.profiles.PROFILE_FIELDS` that
+            are not None replace the task's values.
 
         Returns
         -------
         probnb.experiment.profiles.Profile
             The settings, checked.
         """
-        given = {key: value for key, value in overrides.items() if value is not None}
-        return make_profile(name, **{**self.profiles.get(name, {}), **given})
+        own = self.profiles.get(name, {})
+        given = {
+            key: value
+            for key, value in (namespace or {}).items()
+            if key in PROFILE_FIELDS and value is not None
+        }
+        settings = profile_of(name, {**own, **given})
+        # None is a value where a task has it: all images, not as many as the profile has.
+        nothing = {key: None for key, value in own.items() if value is None and key not in given}
+        return replace(settings, **nothing)
 
     def given(self, values, profile="quick"):
         """Return the task's own parameters, with defaults where `values` has None.
