@@ -13,6 +13,10 @@ from .survival import HORIZON, check_follow_up, effective_size, label
 
 __all__ = ["Cohort", "refuse_shared", "survival_splits"]
 
+FEATURES = 64
+"""Standardised features whose total variance a wider table is brought down to, so that one
+learning rate serves tables of any width."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
@@ -126,6 +130,8 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     -----
     Weights of training and validation come from the censoring of these two parts, those of the
     test part from all patients, so that the five test parts together are one weighted sample.
+    Tables are standardised by the training part, and divided by the square root of how many times
+    64 features they have.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
@@ -218,10 +224,11 @@ def _part(cohort, rows, labels, scale):
 
 
 def _scale(x):
-    """Mean and standard deviation of each feature; a constant feature is only centred."""
+    """Mean and deviation of each feature, the latter times the square root of many features."""
     import torch
 
     x = torch.as_tensor(np.asarray(x, np.float64))
     deviation = x.std(0, correction=0)
-    deviation[deviation == 0] = 1
-    return x.mean(0, keepdim=True).float(), deviation[None].float()
+    deviation[deviation == 0] = 1  # a constant feature is only centred
+    wide = max(1, x.shape[1] / FEATURES) ** 0.5
+    return x.mean(0, keepdim=True).float(), wide * deviation[None].float()

@@ -74,6 +74,13 @@ def test_inputs_are_standardised_by_the_training_part():
     assert abs(other.mean(0)).max() > 1e-3
 
 
+def test_a_wide_table_has_the_variance_of_64_features():
+    x = np.random.default_rng(0).normal(2, 3, (300, 256)).astype(np.float32)
+    splits = survival_splits(cohort(inputs=x))
+    (batch,) = splits.train.batch(np.arange(len(splits.train)))
+    np.testing.assert_allclose(batch.std(0, correction=0), 0.5, atol=1e-5)
+
+
 def test_a_constant_feature_is_only_centred():
     c = cohort()
     x = c.inputs.copy()

@@ -137,9 +137,11 @@ TASK = Task(
     describe=describe,
     profiles={
         "smoke": dict(images=150, width=4),
-        "quick": dict(images=1000, width=8, epochs=30, batch_size=32, finetune_epochs=6),
-        "cpu": dict(images=4000, width=8, epochs=60, batch_size=64),
-        "paper": dict(images=20_000, epochs=100, batch_size=16),
+        "quick": dict(
+            images=1000, width=8, epochs=25, batch_size=32, learning_rate=0.02, finetune_epochs=8
+        ),
+        "cpu": dict(images=4000, width=8, batch_size=32, learning_rate=0.02),
+        "paper": dict(images=20_000, epochs=100, batch_size=16, learning_rate=0.02),
     },
     parameters=dict(cohorts="lung", rule="ipcw", horizon=60.0),
     references=references,

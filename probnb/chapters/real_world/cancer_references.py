@@ -13,10 +13,20 @@ from ...data.base import Bags
 from ...metrics.scores import nll
 from ...validation import check_integer
 
-__all__ = ["clinical_table", "cox", "pooled_inputs", "survival_forest", "survival_references"]
+__all__ = [
+    "clinical_table",
+    "cox",
+    "pooled_inputs",
+    "principal_components",
+    "survival_forest",
+    "survival_references",
+]
 
 COMPONENTS = 50
-"""Principal components of the genes that Cox regression sees."""
+"""Principal components of the genes that models of survival see."""
+
+SAMPLE = 600
+"""Patients that a tree of the forest draws at most."""
 
 PENALTIES = tuple(10.0 ** np.arange(0, 6))
 """Ridge penalties among which validation cross entropy chooses, from weak to strong."""
@@ -38,25 +48,27 @@ def survival_references(splits, seed=0, trees=100):
     -------
     dict of str to ndarray of shape (n_test,)
         Probability of being alive at the horizon: the Kaplan-Meier estimate of the training part
-        for everybody, ridge Cox regression of what the network sees (principal components; the
-        mean tile of a slide), a random survival forest of the same, and Cox regression of age,
-        sex, stage and cohort, where these are known.
+        for everybody; ridge Cox regression and a random survival forest of what the network sees
+        (the first 50 principal components; of a slide, of its mean tile); and Cox regression of
+        age, sex, stage and cohort, where these are known.
 
     Notes
     -----
     The forest has at least 15 patients a leaf and tries the square root of the features at a
-    split (Ishwaran et al. 2008).
+    split (Ishwaran et al. 2008). Cox regression's ridge penalty is the one with the lowest
+    validation cross entropy, by the rule and the weights of the networks.
     """
     cohort, members = splits.report["cohort"], splits.report["members"]
     horizon = splits.report["horizon"]
     train = members["train"][cohort.first[members["train"]]]
     follow_up = cohort.months[train], cohort.died[train]
     test = splits.test.ids
-    x = pooled_inputs(cohort.inputs)
+    x = principal_components(pooled_inputs(cohort.inputs), train)
+    weights = splits.val.weights
     validation = (
         x[splits.val.ids],
         splits.val.outcomes.numpy(),
-        None if splits.val.weights is None else splits.val.weights.numpy(),
+        None if weights is None else weights.numpy(),
     )
     predictions = {
         "Kaplan-Meier": np.full(len(test), _at_horizon(*follow_up, horizon)),
@@ -74,12 +86,12 @@ def survival_references(splits, seed=0, trees=100):
 
 
 def cox(x, months, died, x_new, horizon, validation=None, penalties=PENALTIES):
-    """Ridge Cox regression on principal components, read at the horizon.
+    """Ridge Cox regression, read at the horizon.
 
     Parameters
     ----------
     x : array-like of shape (n, features)
-        Training inputs, scaled here.
+        Training inputs.
     months, died : array-like of shape (n,)
         Follow-up.
     x_new : array-like of shape (m, features)
@@ -97,26 +109,20 @@ def cox(x, months, died, x_new, horizon, validation=None, penalties=PENALTIES):
         Probabilities of being alive at the horizon. Ties are Efron's, the baseline hazard
         Breslow's.
     """
-    from sklearn.decomposition import PCA
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
     from sksurv.linear_model import CoxPHSurvivalAnalysis
 
     if len(penalties) > 1 and validation is None:
         raise ValueError(f"validation must be given to choose among penalties {penalties}.")
-    components = min(COMPONENTS, len(x) - 1, np.shape(x)[1])
-    best = (np.inf, None)
-    reduce = make_pipeline(StandardScaler(), PCA(components, random_state=0)).fit(x)
-    z, y = reduce.transform(x), _survival(months, died)
+    best, y = (np.inf, None), _survival(months, died)
     for alpha in penalties:
-        model = CoxPHSurvivalAnalysis(alpha=alpha, ties="efron").fit(z, y)
+        model = CoxPHSurvivalAnalysis(alpha=alpha, ties="efron").fit(x, y)
         loss = 0.0
         if validation is not None:
             inputs, outcomes, weights = validation
-            loss = nll(outcomes, _read(model, reduce.transform(inputs), horizon), weights=weights)
+            loss = nll(outcomes, _read(model, inputs, horizon), weights=weights)
         if loss < best[0]:
             best = (loss, model)
-    return _read(best[1], reduce.transform(x_new), horizon)
+    return _read(best[1], x_new, horizon)
 
 
 def survival_forest(x, months, died, x_new, horizon, trees=100, seed=0):
@@ -127,6 +133,7 @@ def survival_forest(x, months, died, x_new, horizon, trees=100, seed=0):
         check_integer(trees, "trees"),
         min_samples_leaf=min(15, max(1, len(x) // 10)),
         max_features="sqrt",
+        max_samples=min(len(x), SAMPLE),
         random_state=seed,
     )
     return _read(forest.fit(x, _survival(months, died)), x_new, horizon)
@@ -162,6 +169,18 @@ def pooled_inputs(inputs):
     ends = inputs.offsets + inputs.lengths
     return np.array(
         [np.mean(inputs.values[a:b], axis=0, dtype=float) for a, b in zip(inputs.offsets, ends)]
+    )
+
+
+def principal_components(x, train, components=COMPONENTS):
+    """Scale features by the training rows and return their first principal components."""
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    components = min(components, len(train) - 1, x.shape[1])
+    return (
+        make_pipeline(StandardScaler(), PCA(components, random_state=0)).fit(x[train]).transform(x)
     )
 
 

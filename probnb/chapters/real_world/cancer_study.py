@@ -235,7 +235,7 @@ def survival_by_group(p_hat, months, died, groups=3, horizon=HORIZON):
         whole estimate.
     """
     p_hat, months, died = (np.asarray(v, float) for v in (p_hat, months, died))
-    part = pd.qcut(p_hat, groups, labels=False, duplicates="drop")
+    part = np.searchsorted(np.quantile(p_hat, np.arange(1, groups) / groups), p_hat)
     rows = []
     for k in np.unique(part):
         inside = part == k
