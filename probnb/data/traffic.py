@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -49,8 +50,9 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
     Returns
     -------
     Splits
-        As `probnb.data.dashcam.read_dashcam`, with ``probabilities``; ``report`` has the mean
-        squared Monte Carlo error of those of the test part as ``simulation_error``.
+        As `probnb.data.dashcam.read_dashcam`, with ``probabilities``, and with the seed in
+        ``groups`` and ``ids``; ``report`` has the mean squared Monte Carlo error of those of the
+        test part as ``simulation_error``.
     """
     settings = {"scenes": list(scenes), "every": every, "continuations": continuations}
     name = f"traffic-v{VERSION}-{key(settings | {'seed': seed})}"
@@ -58,6 +60,15 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
     if not folder.is_dir():
         write_traffic(folder, scenes, every, continuations, seed)
     splits = read_dashcam(folder, size, seed=seed, cache_dir=cache_dir)
+    parts = {  # scenes of two seeds are not the same scene, though files have the same names
+        part: replace(
+            data,
+            groups=[f"seed{seed}/{group}" for group in data.groups],
+            ids=[f"seed{seed}/{row}" for row in data.ids],
+        )
+        for part, data in splits.parts().items()
+    }
+    splits = replace(splits, **parts)
     p = splits.test.probabilities.double()
     splits.report["simulation_error"] = float((p * (1 - p)).mean() / continuations)
     return splits

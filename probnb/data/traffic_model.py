@@ -179,9 +179,7 @@ def _start(n, rng):
     way = np.where((lane < 0) & oncoming[:, None], -1.0, 1.0)
     car = (9 + 14 * u[5, :, 0]).astype(np.float32)
     closing = np.where(way > 0, 8 + 3 * z, car[:, None] + 8 + 10 * u[3])
-    closing = np.minimum(
-        closing, car[:, None] + np.where(way > 0, 0, 99)
-    )  # nobody drives backwards
+    closing = np.where(way > 0, np.minimum(closing, car[:, None]), closing)  # nobody reverses
     contact = 0.8 + 2.6 * u[1]  # seconds until it would be reached
     near = np.maximum(np.abs(closing) * contact, 4)
     near[:, 3] += 10

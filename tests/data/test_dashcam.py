@@ -1,0 +1,423 @@
+"""The loader, on files written in the public layout by code that is not the loader's."""
+
+import io
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from probnb.data.dashcam import DashcamInputs, read_dashcam
+
+GREY = (90, 90, 90)
+
+
+@cache
+def jpeg(colour, size, mode):
+    out = io.BytesIO()
+    Image.new("RGB", size, colour).convert(mode).save(out, "JPEG", quality=95)
+    return out.getvalue()
+
+
+def frame(folder, number, vehicles=(), colour=GREY, size=(710, 400), mode="RGB", key="label"):
+    """Write <number>.jpg and <number>.json; a vehicle is (hashcode, x, y, w, h, label)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{number}.jpg").write_bytes(jpeg(colour, size, mode))
+    entries = [
+        {"hashcode": c, "x": x, "y": y, "width": w, "height": h, key: label}
+        for c, x, y, w, h, label in vehicles
+    ]
+    (folder / f"{number}.json").write_text(json.dumps({"vehicleInfo": entries}))
+
+
+CAR = ("7", 100, 200, 60, 40)
+
+
+def scene(folder, first=0, frames=20, label=False, vehicles=None):
+    """Write a scene in which one vehicle stands still, labelled in every frame."""
+    for number in range(first, first + frames):
+        frame(folder, number, [(*CAR, label)] if vehicles is None else vehicles)
+
+
+@pytest.fixture
+def layout(tmp_path):
+    """The least that can be read: whole scenes to test, the first four frames of one elsewhere."""
+    root = tmp_path / "YouTubeCrash"
+    scene(root / "test" / "nonaccident")
+    for part in ("train", "val"):
+        scene(root / part / "accident", frames=4, label=True)
+    return root
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(root, **settings):
+        return read_dashcam(root, **{"size": (13, 71), **settings}, cache_dir=tmp_path / "cache")
+
+    return read
+
+
+def edit(root, part, number, change):
+    """Apply `change` to the vehicles in one JSON of nonaccident."""
+    file = root / part / "nonaccident" / f"{number}.json"
+    content = json.loads(file.read_text())
+    change(content["vehicleInfo"])
+    file.write_text(json.dumps(content))
+
+
+def places(data, scene="test/nonaccident/0"):
+    """Numbers of the frames that have a sample in one scene."""
+    ids = [i for i, g in zip(data.ids, data.groups, strict=True) if g == scene]
+    return [int(i.split("/")[2]) for i in ids]
+
+
+def test_a_scene_gives_18_samples_from_its_third_frame_on(layout, read):
+    scene(layout / "test" / "accident", label=True)
+    splits = read(layout.parent)  # the folder around YouTubeCrash does as well
+    assert len(splits.test) == 36
+    assert splits.test.outcomes.sum() == 18
+    assert places(splits.test) == places(splits.test, "test/accident/0") == list(range(2, 20))
+    assert splits.test.ids[0] == "test/accident/2/7"
+    assert splits.test.probabilities is None
+    assert splits.report["frames"] == 48
+    assert not splits.report["skipped"]
+    assert tuple(splits.test.inputs.shape) == (36, 12, 13, 71)
+
+
+def test_files_are_sorted_by_number_and_samples_go_back_in_time(layout, read):
+    for number in range(20):
+        frame(layout / "test" / "nonaccident", number, [(*CAR, False)], (10 * number,) * 3)
+    test = read(layout).test
+    row = list(test.ids).index("test/nonaccident/11/7")
+    pixels = np.asarray(test.inputs[[row]])[0]
+    shades = pixels[:9].reshape(3, -1).mean(axis=1)
+    np.testing.assert_allclose(shades, [110, 100, 90], atol=1.5)  # not 9.jpg after 19.jpg
+
+
+def test_channels_are_rgb_of_three_frames_then_their_masks(layout, read):
+    folder = layout / "test" / "nonaccident"
+    for number, x in ((2, 300), (1, 290), (0, 280)):
+        frame(folder, number, [("7", x, 200, 100, 60, False)], (200, 100, 0))
+    test = read(layout, size=(130, 355)).test
+    row = list(test.ids).index("test/nonaccident/2/7")
+    (pixels,) = test.batch(torch.tensor([row]))
+    np.testing.assert_allclose(pixels[0, :9].mean((1, 2)), [200, 100, 0] * 3, atol=2)
+    for channel, x in ((9, 300), (10, 290), (11, 280)):
+        mask = torch.zeros(130, 355)
+        mask[50:80, x // 2 : x // 2 + 50] = 255  # rows 200 to 260, less the 100 cut off, halved
+        assert torch.equal(pixels[0, channel], mask)
+
+
+def test_rows_100_to_360_are_cut_out_and_halved(layout, read):
+    ramp = np.zeros((400, 710, 3), np.uint8)
+    ramp[100:360, :, 0] = np.linspace(20, 220, 260)[:, None]
+    for number in range(20):
+        file = layout / "test" / "nonaccident" / f"{number}.jpg"
+        Image.fromarray(ramp).save(file, quality=100, subsampling=0)
+    red = np.asarray(read(layout, size=(130, 355)).test.inputs[[2]])[0, 0]
+    expected = ramp[100:360, :, 0].reshape(130, 2, 355, 2).mean((1, 3))
+    np.testing.assert_allclose(red[2:-2], expected[2:-2], atol=2)
+    assert red[0].mean() > 15, "rows above 100 leave no trace"
+
+
+def test_part_of_a_pixel_is_part_of_a_mask():
+    inputs = DashcamInputs(
+        np.zeros((1, 3, 13, 71), np.uint8),
+        np.zeros((1, 3), int),
+        np.array([[[5, 100, 10, 20], [0, 0, 0, 0], [700, 350, 30, 30]]], float),
+    )
+    first, empty, corner = inputs.masks()[0]
+    assert first[0, :3].tolist() == [128, 128, 0]  # pixels are 10 wide and 20 high here
+    assert not first[1:].any()
+    assert not empty.any()
+    assert corner[12, 70] == 128  # the box goes on outside of the frame
+    assert corner.sum() == 128
+
+
+def test_same_frames_are_kept_once_and_read_from_the_cache(layout, read, monkeypatch):
+    first = read(layout)
+    assert isinstance(first.train.inputs.frames, np.memmap)
+    assert first.train.inputs.frames.shape[0] == 28  # for 22 samples of 3 frames
+    monkeypatch.setattr("probnb.data.dashcam._decode", None)  # would fail
+    second = read(layout)
+    assert second.source == first.source
+    assert np.array_equal(second.test.inputs, first.test.inputs)
+
+
+@pytest.mark.parametrize("what", ["jpg", "json"])
+def test_other_content_is_other_data(layout, read, what):
+    source = read(layout).source
+    if what == "jpg":
+        frame(layout / "test" / "nonaccident", 3, [(*CAR, False)], (1, 2, 3))
+    else:
+        edit(layout, "test", 3, lambda vehicles: vehicles[0].update(x=101))
+    assert read(layout).source != source
+
+
+@pytest.mark.parametrize("damage", ["cut", "other shape"])
+def test_a_damaged_cache_is_made_again(layout, read, tmp_path, caplog, damage):
+    whole = np.asarray(read(layout).test.inputs)
+    (cache,) = (tmp_path / "cache").glob("*.npy")
+    if damage == "cut":
+        cache.write_bytes(cache.read_bytes()[:1000])
+    else:
+        np.save(cache, np.zeros(3))
+    assert np.array_equal(read(layout).test.inputs, whole)
+    assert "decoding again" in caplog.text
+
+
+def test_scenes_never_straddle_parts(tmp_path, read):
+    root = tmp_path / "data"
+    scene(root / "test" / "accident", frames=3, label=True)
+    for k in range(10):
+        scene(root / "train" / "accident", 4 * k, frames=4, label=True)
+        scene(root / "train" / "nonaccident", 4 * k, frames=4)
+    splits = read(root, val_fraction=0.3, scene_frames=4)
+    train, val = set(splits.train.groups), set(splits.val.groups)
+    assert not train & val
+    assert len(train) == 14
+    assert sorted(g.split("/")[1] for g in val) == ["accident"] * 3 + ["nonaccident"] * 3
+    other = read(root, val_fraction=0.3, scene_frames=4, seed=1)
+    assert set(other.val.groups) != val
+    assert other.source != splits.source
+
+
+def test_only_the_last_18_frames_of_a_longer_scene_have_samples(tmp_path, read):
+    for part in ("train", "val", "test"):
+        scene(tmp_path / part / "nonaccident", frames=25)
+    assert places(read(tmp_path, scene_frames=25).test) == list(range(7, 25))
+
+
+def test_two_scenes_with_a_gap_in_the_numbers_between_them(layout, read):
+    scene(layout / "test" / "nonaccident", first=37)
+    splits = read(layout)
+    assert places(splits.test, "test/nonaccident/37") == list(range(39, 57))
+    assert not splits.report["missing_frames"]
+
+
+def test_a_lost_file_does_not_shift_the_scenes_after_it(layout, read):
+    folder = layout / "test" / "nonaccident"
+    scene(folder, first=20)
+    for suffix in ("jpg", "json"):
+        (folder / f"5.{suffix}").unlink()
+    splits = read(layout)
+    assert splits.report["missing_frames"] == ["test/nonaccident/5"]
+    assert splits.report["skipped"] == {"missing frame": 2}  # 6 and 7 follow back through 5
+    assert places(splits.test) == [2, 3, 4, *range(8, 20)]
+    assert places(splits.test, "test/nonaccident/20") == list(range(22, 40))
+
+
+def test_a_scene_that_ends_early_is_named(layout, read):
+    scene(layout / "test" / "nonaccident", first=20, frames=6)
+    splits = read(layout)
+    short = ["train/accident/0", "val/accident/0", "test/nonaccident/20"]
+    assert splits.report["short_scenes"] == short
+    assert places(splits.test, "test/nonaccident/20") == [22, 23, 24, 25]
+
+
+def test_label_null_is_skipped_and_counted(layout, read):
+    edit(layout, "test", 8, lambda vehicles: vehicles[0].update(label=None))
+    splits = read(layout)
+    assert splits.report["unlabelled"] == 1
+    assert places(splits.test) == [n for n in range(2, 20) if n != 8]  # 9 still follows back
+
+
+@pytest.mark.parametrize(("key", "positive"), [("adaptedLabel", 0), ("syntheticLabel", 6)])
+def test_gtacrash_has_two_labels(tmp_path, read, key, positive):
+    for part in ("train", "val", "test"):
+        for number in range(4):
+            folder = tmp_path / part / "accident"
+            frame(folder, number, [(*CAR, True)], key="syntheticLabel")
+            file = folder / f"{number}.json"
+            text = file.read_text().replace(
+                '"syntheticLabel"', '"adaptedLabel": false, "syntheticLabel"'
+            )
+            file.write_text(text)
+    splits = read(tmp_path, label=key)
+    assert sum(part.outcomes.sum() for part in splits.parts().values()) == positive
+    with pytest.raises(ValueError, match=r"got 'label', .* has adaptedLabel, syntheticLabel\."):
+        read(tmp_path)
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[:-400])
+
+
+def no_jpeg(file):
+    file.write_text("no picture")
+
+
+@pytest.mark.parametrize("damage", [cut, no_jpeg])
+def test_unreadable_frames_take_the_samples_that_need_them(layout, read, damage):
+    damage(layout / "test" / "nonaccident" / "10.jpg")
+    splits = read(layout)
+    assert splits.report["unreadable"] == ["test/nonaccident/10"]
+    assert splits.report["skipped"] == {"unreadable frame": 3}
+    assert places(splits.test) == [n for n in range(2, 20) if n not in (10, 11, 12)]
+    assert read(layout).report == splits.report, "the cache remembers"
+
+
+def test_wrong_size_is_skipped_and_frames_already_cut_are_not(layout, read):
+    folder = layout / "test" / "nonaccident"
+    frame(folder, 4, [(*CAR, False)], size=(640, 480))
+    frame(folder, 19, [(*CAR, False)], (255, 0, 0), size=(355, 130))
+    splits = read(layout)
+    assert splits.report["wrong_size"] == ["test/nonaccident/4"]
+    assert places(splits.test) == [2, 3, *range(7, 20)]
+    last = np.asarray(splits.test.inputs[[-1]])[0]
+    np.testing.assert_allclose(last[:3].mean((1, 2)), [254, 0, 0], atol=2)
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "L"])
+def test_other_colour_spaces_are_converted_and_named(layout, read, mode):
+    frame(layout / "test" / "nonaccident", 19, [(*CAR, False)], (200, 60, 10), mode=mode)
+    splits = read(layout)
+    assert splits.report["converted"] == ["test/nonaccident/19"]
+    expected = [200, 60, 10] if mode == "CMYK" else [96, 96, 96]
+    latest = np.asarray(splits.test.inputs[[-1]])[0, :3].mean((1, 2))
+    np.testing.assert_allclose(latest, expected, atol=4)
+
+
+def test_boxes_outside_the_frame(layout, read):
+    """Wholly outside now: skipped and named. Before: an empty mask. Partly outside: cut."""
+    for number in range(14, 20):
+        edit(layout, "test", number, lambda v: v[0].update(hashcode=8, x=-30, y=120))
+    edit(layout, "test", 15, lambda v: v[0].update(y=60))  # ends at row 100
+    edit(layout, "test", 19, lambda v: v[0].update(x=-60))  # ends at column 0
+    splits = read(layout)
+    assert splits.report["outside"] == ["test/nonaccident/15/8", "test/nonaccident/19/8"]
+    assert splits.report["skipped"] == {"outside the frame": 2}
+    test = splits.test
+    row = list(test.ids).index("test/nonaccident/16/8")
+    masks = test.inputs[[row]].masks()[0]
+    assert masks[0, :, 0].any()
+    assert not masks[0, :, 3:].any()  # from -30 to 30: three pixels of ten
+    assert not masks[1].any()
+    assert masks[2].any()
+
+
+def test_duplicate_hashcodes_in_a_frame(layout, read):
+    edit(layout, "test", 10, lambda vehicles: vehicles.append({**vehicles[0], "x": 400}))
+    splits = read(layout)
+    assert splits.report["duplicate_hashcodes"] == ["test/nonaccident/10/7"]
+    assert splits.report["skipped"] == {"ambiguous or broken box": 3}
+    assert places(splits.test) == [n for n in range(2, 20) if n not in (10, 11, 12)]
+
+
+@pytest.mark.parametrize("change", [{"width": 0}, {"height": -3}, {"x": None}, {"y": "left"}])
+def test_broken_boxes(layout, read, change):
+    edit(layout, "test", 19, lambda vehicles: vehicles[0].update(change))
+    splits = read(layout)
+    assert splits.report["broken_boxes"] == ["test/nonaccident/19/7"]
+    assert splits.report["skipped"] == {"ambiguous or broken box": 1}
+
+
+def test_numbers_may_be_text(layout, read):
+    edit(layout, "test", 19, lambda v: v[0].update(x="100", y="200", width="60", height="40"))
+    masks = read(layout).test.inputs[[-1]].masks()[0]
+    assert np.array_equal(masks[0], masks[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"x": 500},  # another vehicle under the same hashcode
+        {"y": 330, "height": 10, "width": 15},
+        {"x": 90, "width": 160, "height": 80},  # four times the area and more
+    ],
+)
+def test_tracks_that_jump(layout, read, change):
+    edit(layout, "test", 19, lambda vehicles: vehicles[0].update(change))
+    splits = read(layout)
+    assert splits.report["jumps"] == ["test/nonaccident/19/7"]
+    assert splits.report["skipped"] == {"jump": 1}
+
+
+def test_a_quick_vehicle_does_not_jump(layout, read):
+    edit(layout, "test", 19, lambda v: v[0].update(x=155, width=90, height=60))
+    assert not read(layout).report["jumps"]
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"vehicleInfo": [{"x": 1}]}'])
+def test_missing_and_broken_json(layout, read, content):
+    file = layout / "test" / "nonaccident" / "10.json"
+    file.unlink()
+    if content is not None:
+        file.write_text(content)
+    splits = read(layout)
+    problem = "missing_json" if content is None else "broken_json"
+    assert splits.report[problem] == ["test/nonaccident/10"]
+    assert splits.report["skipped"] == {"missing or broken json": 2}
+    assert places(splits.test) == [n for n in range(2, 20) if n not in (10, 11, 12)]
+
+
+def test_a_vehicle_that_was_not_there_before_has_empty_masks(layout, read):
+    for number in range(19):
+        edit(layout, "test", number, lambda vehicles: vehicles.clear())
+    splits = read(layout)
+    assert splits.report["without_history"] == 1
+    masks = splits.test.inputs[[-1]].masks()[0]
+    assert [bool(mask.any()) for mask in masks] == [True, False, False]
+
+
+def test_an_accident_where_there_is_none_is_named_and_kept(layout, read):
+    edit(layout, "test", 19, lambda vehicles: vehicles[0].update(label=True))
+    splits = read(layout)
+    assert splits.report["accident_in_nonaccident"] == ["test/nonaccident/19/7"]
+    assert len(splits.test) == 18
+
+
+def test_other_files_are_named(layout, read):
+    folder = layout / "test" / "nonaccident"
+    for name in ("notes.txt", "Thumbs.jpg", "99.json", "-1.jpg"):
+        (folder / name).write_text("x")
+    names = [f"test/nonaccident/{n}" for n in ("-1.jpg", "99.json", "Thumbs.jpg", "notes.txt")]
+    assert sorted(read(layout).report["other_files"]) == names
+
+
+def test_probabilities_are_read_where_all_have_them(layout, read):
+    for part in ("train", "val", "test"):
+        for file in (layout / part).rglob("*.json"):
+            file.write_text(file.read_text().replace('"label"', '"probability": 0.25, "label"'))
+    splits = read(layout)
+    assert splits.known
+    assert set(splits.test.probabilities.tolist()) == {0.25}
+    edit(layout, "test", 19, lambda vehicles: vehicles[0].pop("probability"))
+    with pytest.raises(ValueError, match="test has 17 of 18, not test/nonaccident/19/7"):
+        read(layout)
+
+
+@pytest.mark.parametrize("value", ["true", 2, []])
+def test_a_label_that_is_none(layout, read, value):
+    edit(layout, "test", 3, lambda vehicles: vehicles[0].update(label=value))
+    with pytest.raises(
+        ValueError, match=r"label must be true, false or null; got .* in test/nonacc"
+    ):
+        read(layout)
+
+
+def test_a_number_that_occurs_twice(layout, read):
+    frame(layout / "test" / "nonaccident", "03")
+    with pytest.raises(ValueError, match=r"each number once; got 03.jpg and 3.jpg"):
+        read(layout)
+
+
+def test_wrong_arguments(layout, read, tmp_path):
+    with pytest.raises(FileNotFoundError, match="is no folder"):
+        read(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="train and test"):
+        read(layout / "train")
+    with pytest.raises(ValueError, match="Did you mean 'adaptedLabel'"):
+        read(layout, label="adapted_label")
+    with pytest.raises(ValueError, match="val_fraction"):
+        read(layout, val_fraction=1.0)
+
+
+def test_a_part_without_a_labelled_vehicle(layout, read):
+    for file in (layout / "test").rglob("*.json"):
+        Path(file).write_text('{"vehicleInfo": []}')
+    with pytest.raises(ValueError, match="test has none"):
+        read(layout)
