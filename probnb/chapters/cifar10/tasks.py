@@ -14,11 +14,12 @@ from ...data.ferplus import QUESTIONS, load_ferplus
 from ...experiment.plan import plan
 from ...experiment.results import collect, write_results
 from ...experiment.run import run_jobs
-from ...methods import check_methods
+from ...methods import METHODS, check_methods
 from ...training.batches import device_type, precision_of
 from ...training.models import network as network_of
 from ...validation import check_choice
-from .network import SmallCNN
+from .gradients import on_gradients
+from .study import unbias_epochs
 
 __all__ = ["TASKS", "Task", "load_task", "publishable", "task_label", "train_task"]
 
@@ -29,6 +30,13 @@ TASKS = {
     "ferplus": (tuple(QUESTIONS), "FER+"),
 }
 """For each data set the questions that can be asked of it, and its name."""
+
+
+CELLS = {"digits": 4, "cifar10": 8, "cifar10h": 8, "ferplus": 6}
+"""Parts along each side in which gradients are counted."""
+
+HIDDEN = (128,)
+"""Units of the hidden layer of the small network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +62,7 @@ class Task:
     votes: pd.DataFrame | None
 
 
-def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
+def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="gradients"):
     """Load the images and outcomes of a task.
 
     Parameters
@@ -71,6 +79,9 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
         Height and width of the images in pixels; by default the data set's own choice.
     seed : int, default=0
         Seed of outcomes and sample.
+    inputs : {"gradients", "pixels"}, default="gradients"
+        What the network sees: `probnb.chapters.cifar10.gradients.oriented_gradients` for a small
+        network, or the images for a ResNet-18.
 
     Returns
     -------
@@ -86,6 +97,7 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
     """
     check_choice(data, TASKS, "data")
     check_choice(question, TASKS[data][0], "question")
+    check_choice(inputs, ("gradients", "pixels"), "inputs")
     settings = {"n": n, "seed": seed} | ({} if size is None else {"size": size})
     if data == "digits":
         load = load_cifar10 if question == "rule" else load_judged_digits
@@ -100,9 +112,10 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
             loaded = load_cifar10h(question, _cifar10(folder), folder / "cifar10h", **settings)
         else:
             loaded = load_ferplus(question, folder, **settings)
-    if isinstance(loaded, Splits):
-        return Task(data, question, loaded, None)
-    splits, votes = loaded.splits, loaded.votes
+    votes = None if isinstance(loaded, Splits) else loaded.votes
+    splits = loaded if votes is None else loaded.splits
+    if inputs == "gradients":
+        splits = on_gradients(splits, CELLS[data])
     if splits.test.probabilities is None:
         others = votes.loc[splits.test.ids]
         share = (others["k"] / others["n"]).to_numpy().copy()
@@ -119,7 +132,7 @@ def task_label(data, question):
 
 
 def train_task(
-    task, settings, results_dir, profile="quick", seed=0, methods=None, network="small", **run
+    task, settings, results_dir, profile="quick", seed=0, methods=None, **run
 ):
     """Train every row of a table on a task, and store what came out.
 
@@ -137,8 +150,6 @@ def train_task(
         Seed of the weights.
     methods : sequence of str, optional
         Names of rows; by default all of the paper's that the task allows.
-    network : {"small", "resnet18"}, default="small"
-        `SmallCNN`, or the profile's ResNet-18.
     **run
         Passed to `probnb.experiment.run.run_jobs`, for example ``device`` or ``workers``.
 
@@ -150,12 +161,12 @@ def train_task(
         Where they are kept.
     """
     results_dir = Path(results_dir)
-    check_choice(network, ("small", "resnet18"), "network")
     methods = check_methods(methods, known=task.splits.known)
-    net = network_of(SmallCNN, width=settings.width) if network == "small" else None
-    jobs = plan(methods, settings, seed, net)
+    pixels = task.splits.train.inputs.ndim == 4
+    network = None if pixels else network_of("mlp", hidden=HIDDEN)
+    jobs = plan(methods, settings, seed, network)
     fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
-    results = collect(jobs, fits, task.splits)
+    results = _with_votes(collect(jobs, fits, task.splits), task)
     device = device_type(run.get("device", "auto"))
     stored = write_results(
         results_dir / "cifar10",
@@ -165,7 +176,7 @@ def train_task(
         profile=profile,
         seed=seed,
         settings=settings,
-        network=network,
+        network="ResNet-18" if pixels else "two-layer network on oriented gradients",
         source=task.splits.source,
         device=device,
         precision=precision_of(device),
@@ -174,7 +185,7 @@ def train_task(
 
 
 def publishable(results):
-    """Return results without anything that belongs to the data: predictions by row number only.
+    """Return results without what belongs to the data: of people's votes nothing is left.
 
     Parameters
     ----------
@@ -184,13 +195,31 @@ def publishable(results):
     Returns
     -------
     Results
-        Test predictions as float32 with their row numbers, without outcomes, votes and classes.
+        Test predictions as float32 by row number. Where outcomes are votes, they and the other
+        votes are left out; outcomes and probabilities that we made stay.
     """
     table = results.predictions
-    table = table[table["split"] == "test"].drop(columns=["y", "p", "group"], errors="ignore")
-    methods = [c for c in table if c not in ("split", "id")]
-    table = table.astype(dict.fromkeys(methods, np.float32)).reset_index(drop=True)
+    table = table[table["split"] == "test"].reset_index(drop=True)
+    if "p" not in table:
+        table = table.drop(columns=["y", "k", "n"])
+    methods = [c for c in table if c in METHODS]
+    table = table.astype(dict.fromkeys(methods, np.float32))
     return replace(results, predictions=table)
+
+
+def _with_votes(results, task):
+    """Put the other votes beside the predictions, and distances from p beside every epoch."""
+    if task.votes is None:
+        return results
+    table = results.predictions
+    votes = task.votes.loc[table["id"], ["k", "n"]]
+    table = table.assign(**{name: votes[name].to_numpy() for name in ("k", "n")})
+    epochs = results.epochs
+    if not task.splits.known:  # what stands under p are the shares of the votes
+        table = table.drop(columns="p")
+        test = table[table["split"] == "test"]
+        epochs = unbias_epochs(epochs, test["k"], test["n"])
+    return replace(results, predictions=table, epochs=epochs)
 
 
 def _cifar10(folder):
