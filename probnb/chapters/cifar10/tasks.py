@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ...data.base import Splits
@@ -14,14 +13,14 @@ from ...data.ferplus import QUESTIONS, load_ferplus
 from ...experiment.plan import plan
 from ...experiment.results import collect, write_results
 from ...experiment.run import run_jobs
-from ...methods import METHODS, check_methods
+from ...methods import check_methods
 from ...training.batches import device_type, precision_of
 from ...training.models import network as network_of
 from ...validation import check_choice
 from .gradients import on_gradients
 from .study import unbias_epochs
 
-__all__ = ["TASKS", "Task", "load_task", "publishable", "task_label", "train_task"]
+__all__ = ["TASKS", "Task", "load_task", "task_label", "train_task"]
 
 TASKS = {
     "digits": (("rule", "judged"), "scikit-learn's digits"),
@@ -131,9 +130,7 @@ def task_label(data, question):
     return f"{name}, simulated people" if question == "judged" else f"{name}, {question}"
 
 
-def train_task(
-    task, settings, results_dir, profile="quick", seed=0, methods=None, **run
-):
+def train_task(task, settings, results_dir, profile="quick", seed=0, methods=None, **run):
     """Train every row of a table on a task, and store what came out.
 
     Parameters
@@ -182,29 +179,6 @@ def train_task(
         precision=precision_of(device),
     )
     return results, stored
-
-
-def publishable(results):
-    """Return results without what belongs to the data: of people's votes nothing is left.
-
-    Parameters
-    ----------
-    results : probnb.experiment.results.Results
-        From `train_task`.
-
-    Returns
-    -------
-    Results
-        Test predictions as float32 by row number. Where outcomes are votes, they and the other
-        votes are left out; outcomes and probabilities that we made stay.
-    """
-    table = results.predictions
-    table = table[table["split"] == "test"].reset_index(drop=True)
-    if "p" not in table:
-        table = table.drop(columns=["y", "k", "n"])
-    methods = [c for c in table if c in METHODS]
-    table = table.astype(dict.fromkeys(methods, np.float32))
-    return replace(results, predictions=table)
 
 
 def _with_votes(results, task):

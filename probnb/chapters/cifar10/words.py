@@ -27,7 +27,8 @@ def say_task(task):
 
     train, val, test = (task.splits.parts()[k] for k in ("train", "val", "test"))
     text = (
-        f"{task_label(task.data, task.question)}: {len(train):,} images to train on, {len(val):,} to choose and calibrate with, {len(test):,} to test on."
+        f"{task_label(task.data, task.question)}: {len(train):,} images to train on, "
+        f"{len(val):,} to choose and calibrate with, {len(test):,} to test on."
     )
     if task.votes is not None:
         n = task.votes["n"]
