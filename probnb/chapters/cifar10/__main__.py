@@ -1,8 +1,8 @@
 """Train a task with several seeds and keep what may be published of it.
 
-``python -m probnb.chapters.cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is not
-yet trained, writes ``results/cifar10/{question}-{data}-...`` for each seed, and the comparison over
-seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``.
+``python -m probnb.chapters.cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
+not yet trained, writes ``results/cifar10/{question}-{data}-...`` for each seed, and the comparison
+over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def across_seeds(tables, reference="ce", metric="mse_p", level=0.95):
     DataFrame
         Index: methods. Columns ``value`` (mean over seeds), ``spread`` (standard deviation over
         seeds), ``difference``, ``low``, ``high`` and ``verdict``: ``"better"``, ``"worse"``,
-        ``"no difference shown"``, or empty for the reference itself.
+        ``"no difference shown"``, ``"not finite"``, or empty for the reference itself.
 
     Notes
     -----
@@ -141,14 +141,16 @@ def across_seeds(tables, reference="ce", metric="mse_p", level=0.95):
     values = {m: [_mean(_terms(t, m, metric)) for t in tables] for m in methods}
     rows = {}
     for m in methods:
-        gaps = [_terms(t, m, metric) - _terms(t, reference, metric) for t in tables]
+        with np.errstate(invalid="ignore"):  # infinity less infinity
+            gaps = [_terms(t, m, metric) - _terms(t, reference, metric) for t in tables]
         mean, low, high = _interval(gaps, [t["id"] for t in tables], level)
-        spread = np.std(values[m], ddof=1) if len(tables) > 1 else np.nan
+        known = len(tables) > 1 and np.isfinite(values[m]).all()
+        spread = np.std(values[m], ddof=1) if known else np.nan
         rows[m] = (np.mean(values[m]), spread, mean, low, high)
     table = pd.DataFrame(rows, index=["value", "spread", "difference", "low", "high"]).T
     table["verdict"] = np.select(
-        [table.index == reference, table["high"] < 0, table["low"] > 0],
-        ["", "better", "worse"],
+        [table.index == reference, table["high"] < 0, table["low"] > 0, table["low"].isna()],
+        ["", "better", "worse", "not finite"],
         "no difference shown",
     )
     return table
@@ -274,6 +276,8 @@ def _interval(gaps, ids, level):
     """Mean over seeds of a mean over rows, and its interval."""
     check_number(level, "level", 0, 1, exclusive=True)
     means = np.array([gap.mean() for gap in gaps])
+    if not np.isfinite(means).all():  # a divergence that is infinite in some row
+        return np.nan, np.nan, np.nan
     seeds = len(gaps)
     parts = [
         pd.Series((gap - m) / (seeds * len(gap)), index=i) for gap, m, i in zip(gaps, means, ids)
