@@ -16,19 +16,19 @@ from .tasks import TASKS, load_task, train_task
 
 SETTINGS = {
     "digits": {"images": None, "size": 16},
-    "cifar10": {"images": 20_000, "size": 32},
+    "cifar10": {"images": 12_000, "size": 32},
     "cifar10h": {"images": 6_000, "size": 32},
-    "ferplus": {"images": 27_224, "size": 48},
+    "ferplus": {"images": 12_000, "size": 48},
 }
 """Training images and their size in pixels."""
 
 RECIPE = {
-    "epochs": 20,
-    "patience": 4,
+    "epochs": 16,
+    "patience": 3,
     "plateau_patience": 2,
     "batch_size": 128,
     "learning_rate": 0.01,
-    "finetune_epochs": 8,
+    "finetune_epochs": 6,
 }
 """What the small network on oriented gradients needs of the profile ``cpu``."""
 
