@@ -202,6 +202,9 @@ def test_words_name_what_the_numbers_say():
     assert "worth the votes of" in text and "1: 10.00" in text
     shown = words.comparison_table({"mse_p": results})
     assert shown.shape == (3, 2) and shown.iloc[0, 1] == "–"
+    beside = words.paper_table({"ours": {"mse_p": results, "kl_p": results}})
+    assert beside.loc["CE early-stop", ("paper", "MSE_p")] == 0.0297
+    assert beside.loc["CaPE (bin)", ("ours", "KL_p / MSE_p")] == 1
     ratios = kl_ratios([0, 0.5], pd.DataFrame({"ce": [0.1, 0.4]}))
     text = words.say_ratio(paper_ratios(), ratios, {"ce": 1e-9, "cape_bin": 1e-4})
     assert "13.6, 9.8 and 10.5" in text and "5 decades apart" in text

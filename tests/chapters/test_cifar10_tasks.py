@@ -7,7 +7,7 @@ from probnb.chapters.cifar10 import __main__ as command
 from probnb.chapters.cifar10.gradients import on_gradients, oriented_gradients
 from probnb.chapters.cifar10.stored import read_stored
 from probnb.chapters.cifar10.study import across_seeds
-from probnb.chapters.cifar10.tasks import load_task, train_task
+from probnb.chapters.cifar10.tasks import load_task, task_settings, train_task
 from probnb.data.cifar10 import load_cifar10
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import on_test
@@ -107,9 +107,8 @@ def faces(tmp_path_factory):
     votes[:, 1] = 10 - votes[:, 0]
     np.savez(folder / "ferplus.npz", images=images.astype(np.uint8), votes=votes, split=split)
     patch = pytest.MonkeyPatch()
-    patch.setitem(command.SETTINGS, "ferplus", {"images": 60, "size": 48})
-    small = {"epochs": 2, "patience": 1, "members": 2, "candidates": 1, "finetune_epochs": 1}
-    patch.setattr(command, "RECIPE", command.RECIPE | small)
+    small = {"images": 60, "epochs": 2, "patience": 1, "finetune_epochs": 1}
+    patch.setattr(command, "task_settings", lambda *a: task_settings(*a, candidates=1, **small))
     arguments = ["ferplus", "neutral", "--data-dir", str(folder), "--seeds", "0", "1"]
     places = ["--results", str(folder / "results"), "--runs", str(folder / "runs")]
     command.main([*arguments, *places, "--workers", "1"])
@@ -147,6 +146,13 @@ def test_published_comparison_is_the_one_that_the_votes_give(faces):
     last = points.query("kind == 'epoch' and unit == 'ce'")["mse_p"].iloc[1]
     overfit = points.query("kind == 'method' and name == 'ce_overfit'")["mse_p"].iloc[0]
     assert last == pytest.approx(overfit, abs=1e-5)
+
+
+def test_settings_fit_the_data():
+    assert task_settings("digits").images == 1_078 and task_settings("digits").size == 16
+    assert task_settings("ferplus", "cpu", epochs=5).epochs == 5
+    assert task_settings("ferplus", "cpu").learning_rate == 0.01
+    assert task_settings("ferplus", "cpu", "pixels").learning_rate == 0.1
 
 
 def test_nothing_kept_is_no_error(tmp_path):

@@ -10,27 +10,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...experiment.profiles import make_profile
 from .stored import publish
-from .tasks import TASKS, load_task, train_task
-
-SETTINGS = {
-    "digits": {"images": None, "size": 16},
-    "cifar10": {"images": 12_000, "size": 32},
-    "cifar10h": {"images": 6_000, "size": 32},
-    "ferplus": {"images": 12_000, "size": 48},
-}
-"""Training images and their size in pixels."""
-
-RECIPE = {
-    "epochs": 16,
-    "patience": 3,
-    "plateau_patience": 2,
-    "batch_size": 128,
-    "learning_rate": 0.01,
-    "finetune_epochs": 6,
-}
-"""What the small network on oriented gradients needs of the profile ``cpu``."""
+from .tasks import TASKS, load_task, task_settings, train_task
 
 
 def main(arguments=None):
@@ -42,16 +23,19 @@ def main(arguments=None):
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--results", default="results", help="what may be published")
     parser.add_argument("--runs", default="runs", help="finished trainings")
+    parser.add_argument("--profile", default="cpu")
     parser.add_argument("--workers", type=int)
     given = parser.parse_args(arguments)
-    settings = make_profile("cpu", **SETTINGS[given.data], **RECIPE)
+    settings = task_settings(given.data, given.profile)
     runs = []
     for seed in given.seeds:
         task = load_task(
             given.data, given.question, given.data_dir, settings.images, settings.size, seed
         )
         runs.append(
-            train_task(task, settings, given.runs, "cpu", seed, device="cpu", workers=given.workers)
+            train_task(
+                task, settings, given.runs, given.profile, seed, device="cpu", workers=given.workers
+            )
         )
         print(runs[-1][1].directory)
     publish(runs, Path(given.results) / "cifar10")

@@ -19,8 +19,18 @@ from ...experiment.results import TABLES, find_runs, on_test, read_results
 from ...methods import METHODS
 from ...metrics.people import second_group
 from .study import across_seeds, trained_models
+from .tasks import TASKS, task_label
 
-__all__ = ["Stored", "publish", "publishable", "read_stored"]
+__all__ = [
+    "Stored",
+    "ceilings",
+    "models",
+    "publish",
+    "publishable",
+    "read_stored",
+    "runs",
+    "tables",
+]
 
 PEOPLE = (1, 3, 9)
 """Sizes of the second group of people."""
@@ -41,6 +51,11 @@ class Stored:
 
     def __init__(self, data, question, runs, comparison):
         self.data, self.question, self.runs, self.comparison = data, question, runs, comparison
+
+    @property
+    def label(self):
+        """What the task is, in a few words."""
+        return task_label(self.data, self.question)
 
     def table(self, metric="mse_p", reference="ce"):
         """Return the comparison as `probnb.chapters.cifar10.study.across_seeds` does."""
@@ -166,4 +181,24 @@ def read_stored(folder):
         runs = find_runs([folder], "cifar10", task=question, data=data)
         comparison = pd.read_csv(path, keep_default_na=False, na_values=["", "nan"])
         found.append(Stored(data, question, runs, comparison))
-    return found
+    return sorted(found, key=lambda task: list(TASKS).index(task.data))
+
+
+def tables(stored, metric="mse_p", reference="ce"):
+    """Return the comparisons of several tasks by label."""
+    return {task.label: task.table(metric, reference) for task in stored}
+
+
+def ceilings(stored):
+    """Return what other people score, by label of the task and their number."""
+    return {task.label: task.ceiling() for task in stored}
+
+
+def models(stored):
+    """Return the trained models of several tasks by label."""
+    return {task.label: task.models() for task in stored}
+
+
+def runs(stored):
+    """Return the results of every seed of several tasks by label."""
+    return {task.label: task.results() for task in stored}

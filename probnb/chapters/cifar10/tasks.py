@@ -11,6 +11,7 @@ from ...data.base import Splits
 from ...data.cifar10 import CLASSES, load_cifar10, load_cifar10h, load_judged_digits
 from ...data.ferplus import QUESTIONS, load_ferplus
 from ...experiment.plan import plan
+from ...experiment.profiles import make_profile
 from ...experiment.results import collect, write_results
 from ...experiment.run import run_jobs
 from ...methods import check_methods
@@ -20,7 +21,7 @@ from ...validation import check_choice
 from .gradients import on_gradients
 from .study import unbias_epochs
 
-__all__ = ["TASKS", "Task", "load_task", "task_label", "train_task"]
+__all__ = ["TASKS", "Task", "load_task", "task_label", "task_settings", "train_task"]
 
 TASKS = {
     "digits": (("rule", "judged"), "scikit-learn's digits"),
@@ -30,6 +31,25 @@ TASKS = {
 }
 """For each data set the questions that can be asked of it, and its name."""
 
+
+SIZES = {"digits": 16, "cifar10": 32, "cifar10h": 32, "ferplus": 48}
+"""Height and width of the images in pixels."""
+
+IMAGES = {"smoke": 120, "quick": 4_000, "cpu": 12_000, "paper": 50_000}
+"""Training images of each profile, at most those that there are."""
+
+MOST = {"digits": 1_078, "cifar10": 45_000, "cifar10h": 6_000, "ferplus": 27_224}
+"""Training images of each data set."""
+
+RECIPE = {
+    "epochs": 16,
+    "patience": 3,
+    "plateau_patience": 2,
+    "batch_size": 128,
+    "learning_rate": 0.01,
+    "finetune_epochs": 6,
+}
+"""How the small network on oriented gradients is trained in every profile but the smallest."""
 
 CELLS = {"digits": 4, "cifar10": 8, "cifar10h": 8, "ferplus": 6}
 """Parts along each side in which gradients are counted."""
@@ -120,6 +140,34 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
         share = (others["k"] / others["n"]).to_numpy().copy()
         splits = replace(splits, test=replace(splits.test, probabilities=share))
     return Task(data, question, splits, votes)
+
+
+def task_settings(data, profile="quick", inputs="gradients", **overrides):
+    """Say how large the trainings of a task are.
+
+    Parameters
+    ----------
+    data : str
+        A key of `TASKS`.
+    profile : str, default="quick"
+        Name of a profile.
+    inputs : {"gradients", "pixels"}, default="gradients"
+        As `load_task` takes it. The small network on gradients has a recipe of its own.
+    **overrides
+        As `probnb.experiment.profiles.make_profile` takes them; None leaves what there is.
+
+    Returns
+    -------
+    probnb.experiment.profiles.Profile
+        The profile with the number and the size of the images of these data.
+    """
+    check_choice(data, TASKS, "data")
+    check_choice(profile, IMAGES, "profile")
+    images = min(IMAGES[profile], MOST[data])
+    usual = {"images": images, "size": SIZES[data]}
+    if inputs == "gradients":
+        usual |= {"learning_rate": RECIPE["learning_rate"]} if profile == "smoke" else RECIPE
+    return make_profile(profile, **usual | {k: v for k, v in overrides.items() if v is not None})
 
 
 def task_label(data, question):

@@ -8,14 +8,18 @@ from scipy.stats import spearmanr
 
 from ...methods import METHODS
 from ...metrics import METRICS
+from .study import paper_ratios
+from .tasks import task_label
 
 __all__ = [
     "comparison_table",
+    "paper_table",
     "say_brier",
     "say_ceiling",
     "say_coverage",
     "say_ratio",
     "say_runs",
+    "say_stored",
     "say_task",
     "say_verdict",
 ]
@@ -23,8 +27,6 @@ __all__ = [
 
 def say_task(task):
     """Say which images there are and what was asked about them."""
-    from .tasks import task_label
-
     train, val, test = (task.splits.parts()[k] for k in ("train", "val", "test"))
     text = (
         f"{task_label(task.data, task.question)}: {len(train):,} images to train on, "
@@ -72,6 +74,31 @@ def comparison_table(tables):
     return pd.DataFrame(columns, index=index)
 
 
+def paper_table(measured):
+    """Put the paper's Table 11 beside what was measured.
+
+    Parameters
+    ----------
+    measured : dict of str to dict of str to DataFrame
+        By task, ``"mse_p"`` and ``"kl_p"`` from `probnb.chapters.cifar10.study.across_seeds`.
+
+    Returns
+    -------
+    DataFrame
+        In the metrics' own units, as the paper prints them, with the ratio of the two.
+    """
+    paper = paper_ratios()
+    columns = {("paper", k): paper[k] for k in paper}
+    for name, parts in measured.items():
+        values = {k: table["value"].reindex(paper.index) for k, table in parts.items()}
+        values["ratio"] = values["kl_p"] / values["mse_p"]
+        columns |= {(name, k): v for k, v in values.items()}
+    table = pd.DataFrame(columns)
+    table.index = [METHODS[m].label for m in table.index]
+    names = {"mse_p": "MSE_p", "kl_p": "KL_p", "ratio": "KL_p / MSE_p"}
+    return table.rename(columns=names, level=1).round(4)
+
+
 def say_runs(runs):
     """Say where stored results come from, and what they cost."""
     records = [run.record for run in runs]
@@ -84,6 +111,31 @@ def say_runs(runs):
         f"at most {s['epochs']} epochs; {seconds / 60:.0f} processor minutes in all "
         f"({one['processor']}, {one['precision']})."
     )
+
+
+def say_stored(stored):
+    """Say of every stored task where it comes from and what it shows.
+
+    Parameters
+    ----------
+    stored : list of probnb.chapters.cifar10.stored.Stored
+        The tasks.
+
+    Returns
+    -------
+    str
+        Markdown, a paragraph a task.
+    """
+    if not stored:
+        return "No results are stored for this section."
+    parts = []
+    for task in stored:
+        table, control = task.table(), task.table(reference="ce_finetuned")
+        text = say_verdict(task.label, table, control if len(control) else None, len(task.runs))
+        if task.ceiling():
+            text += " " + say_ceiling(task.ceiling(), table)
+        parts.append(f"{text} *{say_runs(task.runs)}*")
+    return "\n\n".join(parts)
 
 
 def say_verdict(name, table, control=None, seeds=1):
