@@ -23,8 +23,11 @@ from .tasks import TASKS, task_label
 
 __all__ = [
     "Stored",
+    "about",
     "ceilings",
+    "first_predictions",
     "models",
+    "paper_metrics",
     "publish",
     "publishable",
     "read_stored",
@@ -182,6 +185,23 @@ def read_stored(folder):
         comparison = pd.read_csv(path, keep_default_na=False, na_values=["", "nan"])
         found.append(Stored(data, question, runs, comparison))
     return sorted(found, key=lambda task: list(TASKS).index(task.data))
+
+
+def about(stored, subject):
+    """Return the tasks about the paper's ``"rule"`` or about real ``"people"``."""
+    if subject == "rule":
+        return [task for task in stored if task.question == "rule"]
+    return [task for task in stored if task.data in ("cifar10h", "ferplus")]
+
+
+def first_predictions(stored):
+    """Return the predictions of the first seed of the first task."""
+    return stored[0].results()[0].predictions
+
+
+def paper_metrics(stored):
+    """Return MSE_p and KL_p of several tasks by label, for the table beside the paper's."""
+    return {task.label: {m: task.table(m) for m in ("mse_p", "kl_p")} for task in stored}
 
 
 def tables(stored, metric="mse_p", reference="ce"):

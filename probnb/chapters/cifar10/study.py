@@ -19,6 +19,7 @@ __all__ = [
     "across_seeds",
     "coverage",
     "implied_clip",
+    "implied_clips",
     "kl_ratios",
     "paper_ratios",
     "trained_models",
@@ -89,6 +90,11 @@ def implied_clip(p, p_hat, ratio):
     if excess(-300) * excess(-1) > 0:
         return float("nan")
     return float(10 ** brentq(excess, -300, -1))
+
+
+def implied_clips(p, predictions, ratios):
+    """Find the `implied_clip` of several methods, each with its ratio."""
+    return {m: implied_clip(p, predictions[m], ratios[m]) for m in predictions}
 
 
 def paper_ratios():

@@ -32,6 +32,9 @@ TASKS = {
 """For each data set the questions that can be asked of it, and its name."""
 
 
+USUAL = {"digits": "judged", "cifar10": "rule", "cifar10h": "cat", "ferplus": "neutral"}
+"""The question that is asked where none is named."""
+
 SIZES = {"digits": 16, "cifar10": 32, "cifar10h": 32, "ferplus": 48}
 """Height and width of the images in pixels."""
 

@@ -22,6 +22,7 @@ __all__ = [
     "say_stored",
     "say_task",
     "say_verdict",
+    "stored_table",
 ]
 
 
@@ -72,6 +73,15 @@ def comparison_table(tables):
         ]
     index = pd.Index([METHODS[m].label for m in table.index], name="×100")
     return pd.DataFrame(columns, index=index)
+
+
+def stored_table(stored):
+    """Lay out MSE_p of several stored tasks side by side, as `comparison_table` does."""
+    parts = {task.label: comparison_table({"mse_p": task.table()}) for task in stored}
+    if not parts:
+        return pd.DataFrame()
+    table = pd.concat(parts, axis=1)
+    return table.droplevel(1, axis=1).fillna("–")
 
 
 def paper_table(measured):
