@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ...data.base import Splits
 from ...data.cifar10 import CLASSES, load_cifar10, load_cifar10h, load_judged_digits
 from ...data.ferplus import QUESTIONS, load_ferplus
 from ...experiment.plan import plan
+from ...experiment.profiles import make_profile
 from ...experiment.results import collect, write_results
 from ...experiment.run import run_jobs
 from ...methods import check_methods
 from ...training.batches import device_type, precision_of
 from ...training.models import network as network_of
 from ...validation import check_choice
-from .network import SmallCNN
+from .gradients import on_gradients
+from .study import unbias_epochs
 
-__all__ = ["TASKS", "Task", "load_task", "publishable", "task_label", "train_task"]
+__all__ = ["TASKS", "Task", "load_task", "task_label", "task_settings", "train_task"]
 
 TASKS = {
     "digits": (("rule", "judged"), "scikit-learn's digits"),
@@ -29,6 +30,35 @@ TASKS = {
     "ferplus": (tuple(QUESTIONS), "FER+"),
 }
 """For each data set the questions that can be asked of it, and its name."""
+
+
+USUAL = {"digits": "judged", "cifar10": "rule", "cifar10h": "cat", "ferplus": "neutral"}
+"""The question that is asked where none is named."""
+
+SIZES = {"digits": 16, "cifar10": 32, "cifar10h": 32, "ferplus": 48}
+"""Height and width of the images in pixels."""
+
+IMAGES = {"smoke": 120, "quick": 4_000, "cpu": 12_000, "paper": 50_000}
+"""Training images of each profile, at most those that there are."""
+
+MOST = {"digits": 1_078, "cifar10": 45_000, "cifar10h": 6_000, "ferplus": 27_224}
+"""Training images of each data set."""
+
+RECIPE = {
+    "epochs": 16,
+    "patience": 3,
+    "plateau_patience": 2,
+    "batch_size": 128,
+    "learning_rate": 0.01,
+    "finetune_epochs": 6,
+}
+"""How the small network on oriented gradients is trained in every profile but the smallest."""
+
+CELLS = {"digits": 4, "cifar10": 8, "cifar10h": 8, "ferplus": 6}
+"""Parts along each side in which gradients are counted."""
+
+HIDDEN = (128,)
+"""Units of the hidden layer of the small network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +84,7 @@ class Task:
     votes: pd.DataFrame | None
 
 
-def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
+def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="gradients"):
     """Load the images and outcomes of a task.
 
     Parameters
@@ -71,6 +101,9 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
         Height and width of the images in pixels; by default the data set's own choice.
     seed : int, default=0
         Seed of outcomes and sample.
+    inputs : {"gradients", "pixels"}, default="gradients"
+        What the network sees: `probnb.chapters.cifar10.gradients.oriented_gradients` for a small
+        network, or the images for a ResNet-18.
 
     Returns
     -------
@@ -86,6 +119,7 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
     """
     check_choice(data, TASKS, "data")
     check_choice(question, TASKS[data][0], "question")
+    check_choice(inputs, ("gradients", "pixels"), "inputs")
     settings = {"n": n, "seed": seed} | ({} if size is None else {"size": size})
     if data == "digits":
         load = load_cifar10 if question == "rule" else load_judged_digits
@@ -100,14 +134,43 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0):
             loaded = load_cifar10h(question, _cifar10(folder), folder / "cifar10h", **settings)
         else:
             loaded = load_ferplus(question, folder, **settings)
-    if isinstance(loaded, Splits):
-        return Task(data, question, loaded, None)
-    splits, votes = loaded.splits, loaded.votes
+    votes = None if isinstance(loaded, Splits) else loaded.votes
+    splits = loaded if votes is None else loaded.splits
+    if inputs == "gradients":
+        splits = on_gradients(splits, CELLS[data])
     if splits.test.probabilities is None:
         others = votes.loc[splits.test.ids]
         share = (others["k"] / others["n"]).to_numpy().copy()
         splits = replace(splits, test=replace(splits.test, probabilities=share))
     return Task(data, question, splits, votes)
+
+
+def task_settings(data, profile="quick", inputs="gradients", **overrides):
+    """Say how large the trainings of a task are.
+
+    Parameters
+    ----------
+    data : str
+        A key of `TASKS`.
+    profile : str, default="quick"
+        Name of a profile.
+    inputs : {"gradients", "pixels"}, default="gradients"
+        As `load_task` takes it. The small network on gradients has a recipe of its own.
+    **overrides
+        As `probnb.experiment.profiles.make_profile` takes them; None leaves what there is.
+
+    Returns
+    -------
+    probnb.experiment.profiles.Profile
+        The profile with the number and the size of the images of these data.
+    """
+    check_choice(data, TASKS, "data")
+    check_choice(profile, IMAGES, "profile")
+    images = min(IMAGES[profile], MOST[data])
+    usual = {"images": images, "size": SIZES[data]}
+    if inputs == "gradients":
+        usual |= {"learning_rate": RECIPE["learning_rate"]} if profile == "smoke" else RECIPE
+    return make_profile(profile, **usual | {k: v for k, v in overrides.items() if v is not None})
 
 
 def task_label(data, question):
@@ -118,9 +181,7 @@ def task_label(data, question):
     return f"{name}, simulated people" if question == "judged" else f"{name}, {question}"
 
 
-def train_task(
-    task, settings, results_dir, profile="quick", seed=0, methods=None, network="small", **run
-):
+def train_task(task, settings, results_dir, profile="quick", seed=0, methods=None, **run):
     """Train every row of a table on a task, and store what came out.
 
     Parameters
@@ -137,8 +198,6 @@ def train_task(
         Seed of the weights.
     methods : sequence of str, optional
         Names of rows; by default all of the paper's that the task allows.
-    network : {"small", "resnet18"}, default="small"
-        `SmallCNN`, or the profile's ResNet-18.
     **run
         Passed to `probnb.experiment.run.run_jobs`, for example ``device`` or ``workers``.
 
@@ -150,12 +209,12 @@ def train_task(
         Where they are kept.
     """
     results_dir = Path(results_dir)
-    check_choice(network, ("small", "resnet18"), "network")
     methods = check_methods(methods, known=task.splits.known)
-    net = network_of(SmallCNN, width=settings.width) if network == "small" else None
-    jobs = plan(methods, settings, seed, net)
+    pixels = task.splits.train.inputs.ndim == 4
+    network = None if pixels else network_of("mlp", hidden=HIDDEN)
+    jobs = plan(methods, settings, seed, network)
     fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
-    results = collect(jobs, fits, task.splits)
+    results = _with_votes(collect(jobs, fits, task.splits), task)
     device = device_type(run.get("device", "auto"))
     stored = write_results(
         results_dir / "cifar10",
@@ -165,7 +224,7 @@ def train_task(
         profile=profile,
         seed=seed,
         settings=settings,
-        network=network,
+        network="ResNet-18" if pixels else "two-layer network on oriented gradients",
         source=task.splits.source,
         device=device,
         precision=precision_of(device),
@@ -173,24 +232,19 @@ def train_task(
     return results, stored
 
 
-def publishable(results):
-    """Return results without anything that belongs to the data: predictions by row number only.
-
-    Parameters
-    ----------
-    results : probnb.experiment.results.Results
-        From `train_task`.
-
-    Returns
-    -------
-    Results
-        Test predictions as float32 with their row numbers, without outcomes, votes and classes.
-    """
+def _with_votes(results, task):
+    """Put the other votes beside the predictions, and distances from p beside every epoch."""
+    if task.votes is None:
+        return results
     table = results.predictions
-    table = table[table["split"] == "test"].drop(columns=["y", "p", "group"], errors="ignore")
-    methods = [c for c in table if c not in ("split", "id")]
-    table = table.astype(dict.fromkeys(methods, np.float32)).reset_index(drop=True)
-    return replace(results, predictions=table)
+    votes = task.votes.loc[table["id"], ["k", "n"]]
+    table = table.assign(**{name: votes[name].to_numpy() for name in ("k", "n")})
+    epochs = results.epochs
+    if not task.splits.known:  # what stands under p are the shares of the votes
+        table = table.drop(columns="p")
+        test = table[table["split"] == "test"]
+        epochs = unbias_epochs(epochs, test["k"], test["n"])
+    return replace(results, predictions=table, epochs=epochs)
 
 
 def _cifar10(folder):

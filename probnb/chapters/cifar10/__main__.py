@@ -1,0 +1,45 @@
+"""Train a task with several seeds and keep what may be published of it.
+
+``python -m probnb.chapters.cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
+not yet trained, writes ``results/cifar10/{question}-{data}-...`` for each seed, and the comparison
+over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .stored import publish
+from .tasks import TASKS, load_task, task_settings, train_task
+
+
+def main(arguments=None):
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="probnb.chapters.cifar10", description=__doc__)
+    parser.add_argument("data", choices=list(TASKS))
+    parser.add_argument("question")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--results", default="results", help="what may be published")
+    parser.add_argument("--runs", default="runs", help="finished trainings")
+    parser.add_argument("--profile", default="cpu")
+    parser.add_argument("--workers", type=int)
+    given = parser.parse_args(arguments)
+    settings = task_settings(given.data, given.profile)
+    runs = []
+    for seed in given.seeds:
+        task = load_task(
+            given.data, given.question, given.data_dir, settings.images, settings.size, seed
+        )
+        runs.append(
+            train_task(
+                task, settings, given.runs, given.profile, seed, device="cpu", workers=given.workers
+            )
+        )
+        print(runs[-1][1].directory)
+    publish(runs, Path(given.results) / "cifar10")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""Sentences of the chapter on CIFAR-10 and on images that people judged, made from its results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from ...methods import METHODS
+from ...metrics import METRICS
+from .study import paper_ratios
+from .tasks import task_label
+
+__all__ = [
+    "comparison_table",
+    "paper_table",
+    "say_brier",
+    "say_ceiling",
+    "say_coverage",
+    "say_ratio",
+    "say_runs",
+    "say_stored",
+    "say_task",
+    "say_verdict",
+    "stored_table",
+]
+
+
+def say_task(task):
+    """Say which images there are and what was asked about them."""
+    train, val, test = (task.splits.parts()[k] for k in ("train", "val", "test"))
+    text = (
+        f"{task_label(task.data, task.question)}: {len(train):,} images to train on, "
+        f"{len(val):,} to choose and calibrate with, {len(test):,} to test on."
+    )
+    if task.votes is not None:
+        n = task.votes["n"]
+        text += (
+            f" Each was judged by {n.min() + 1} to {n.max() + 1} people"
+            if n.min() < n.max()
+            else f" Each was judged by {n.min() + 1} people"
+        )
+        text += ": the vote of one is the outcome, those of the others score the predictions."
+    return text
+
+
+def comparison_table(tables):
+    """Lay out several metrics of several seeds: mean over seeds, and difference from CE.
+
+    Parameters
+    ----------
+    tables : dict of str to DataFrame
+        From `probnb.chapters.cifar10.study.across_seeds`, by metric.
+
+    Returns
+    -------
+    DataFrame
+        Times 100: for each metric the mean ± the standard deviation over seeds, and the paired
+        difference from CE early-stop with its 95 % interval.
+    """
+    columns = {}
+    for metric, table in tables.items():
+        rows = table.itertuples()
+        columns[METRICS[metric].label, "mean ± sd over seeds"] = [
+            f"{100 * r.value:.2f}" + ("" if np.isnan(r.spread) else f" ± {100 * r.spread:.2f}")
+            for r in rows
+        ]
+        columns[METRICS[metric].label, "less CE"] = [
+            "–"
+            if not r.verdict
+            else f"{100 * r.difference:+.2f} [{100 * r.low:+.2f}, {100 * r.high:+.2f}]"
+            for r in table.itertuples()
+        ]
+    index = pd.Index([METHODS[m].label for m in table.index], name="×100")
+    return pd.DataFrame(columns, index=index)
+
+
+def stored_table(stored):
+    """Lay out MSE_p of several stored tasks side by side, as `comparison_table` does."""
+    parts = {task.label: comparison_table({"mse_p": task.table()}) for task in stored}
+    if not parts:
+        return pd.DataFrame()
+    table = pd.concat(parts, axis=1)
+    return table.droplevel(1, axis=1).fillna("–")
+
+
+def paper_table(measured):
+    """Put the paper's Table 11 beside what was measured.
+
+    Parameters
+    ----------
+    measured : dict of str to dict of str to DataFrame
+        By task, ``"mse_p"`` and ``"kl_p"`` from `probnb.chapters.cifar10.study.across_seeds`.
+
+    Returns
+    -------
+    DataFrame
+        In the metrics' own units, as the paper prints them, with the ratio of the two.
+    """
+    paper = paper_ratios()
+    columns = {("paper", k): paper[k] for k in paper}
+    for name, parts in measured.items():
+        values = {k: table["value"].reindex(paper.index) for k, table in parts.items()}
+        values["ratio"] = values["kl_p"] / values["mse_p"]
+        columns |= {(name, k): v for k, v in values.items()}
+    table = pd.DataFrame(columns)
+    table.index = [METHODS[m].label for m in table.index]
+    names = {"mse_p": "MSE_p", "kl_p": "KL_p", "ratio": "KL_p / MSE_p"}
+    return table.rename(columns=names, level=1).round(4)
+
+
+def say_runs(runs):
+    """Say where stored results come from, and what they cost."""
+    records = [run.record for run in runs]
+    seconds = sum(r["cpu_seconds"] for r in records)
+    one = records[0]
+    s = one["settings"]
+    return (
+        f"{len(records)} seed{'s' * (len(records) > 1)} of weights, outcomes and training images; "
+        f"{one['network']}, {s['size']} pixels, {s['images'] or 'all':,} training images, "
+        f"at most {s['epochs']} epochs; {seconds / 60:.0f} processor minutes in all "
+        f"({one['processor']}, {one['precision']})."
+    )
+
+
+def say_stored(stored):
+    """Say of every stored task where it comes from and what it shows.
+
+    Parameters
+    ----------
+    stored : list of probnb.chapters.cifar10.stored.Stored
+        The tasks.
+
+    Returns
+    -------
+    str
+        Markdown, a paragraph a task.
+    """
+    if not stored:
+        return "No results are stored for this section."
+    parts = []
+    for task in stored:
+        table, control = task.table(), task.table(reference="ce_finetuned")
+        text = say_verdict(task.label, table, control if len(control) else None, len(task.runs))
+        if task.ceiling():
+            text += " " + say_ceiling(task.ceiling(), table)
+        parts.append(f"{text} *{say_runs(task.runs)}*")
+    return "\n\n".join(parts)
+
+
+def say_verdict(name, table, control=None, seeds=1):
+    """Say which methods are nearer to the truth than CE, and what is left of CaPE's order.
+
+    Parameters
+    ----------
+    name : str
+        What the task is called.
+    table : DataFrame
+        MSE_p, from `probnb.chapters.cifar10.study.across_seeds`.
+    control : DataFrame, optional
+        The same with CE fine-tuned for reference.
+    seeds : int, default=1
+        How many there were.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    others = table[table["verdict"] != ""].drop(index="ce_overfit", errors="ignore")
+    real = table.drop(index="resampled", errors="ignore")
+    best = real["value"].idxmin()
+    parts = []
+    for verdict in ("better", "worse"):
+        rows = others[others["verdict"] == verdict].sort_values("difference")
+        listed = "; ".join(_spell(m, r) for m, r in rows.iterrows())
+        parts.append(f"{verdict} than CE early-stop: {listed or 'none'}")
+    text = (
+        f"**{name}** ({seeds} seed{'s' * (seeds > 1)}). CE early-stop has MSE_p × 100 = "
+        f"{100 * table.loc['ce', 'value']:.2f}. By paired 95 % intervals over rows and seeds, "
+        f"{parts[0]}; {parts[1]}. Lowest: {METHODS[best].label} "
+        f"({100 * real.loc[best, 'value']:.2f})."
+    )
+    cape = [m for m in ("cape_bin", "cape_kernel") if m in table.index]
+    if cape:
+        ranks = real.drop(index="ce_overfit", errors="ignore")["value"].rank()
+        places = " and ".join(f"{METHODS[m].label} {int(ranks[m])}" for m in cape)
+        text += f" Of {len(ranks)} rows, the places of CaPE: {places}."
+    if cape and control is not None:
+        spelt = "; ".join(f"{_spell(m, control.loc[m])}, {control.loc[m, 'verdict']}" for m in cape)
+        text += f" Against its control, CE fine-tuned: {spelt}."
+    return text
+
+
+def say_ceiling(ceiling, table):
+    """Say what other people score, and how many of them the best network is worth.
+
+    Parameters
+    ----------
+    ceiling : dict of int to float
+        MSE_p of the share of so many other people.
+    table : DataFrame
+        MSE_p of the methods, from `probnb.chapters.cifar10.study.across_seeds`.
+    """
+    one = ceiling[1]
+    best = table["value"].drop("resampled", errors="ignore").idxmin()
+    listed = ", ".join(f"{people}: {100 * value:.2f}" for people, value in ceiling.items())
+    return (
+        f"The share of yes among other people, taken for a prediction, has MSE_p × 100 = {listed} "
+        f"(by their number). {METHODS[best].label}, at {100 * table.loc[best, 'value']:.2f}, is "
+        f"worth the votes of {one / table.loc[best, 'value']:.1f} people: so many would have to be "
+        "asked about an image to know p as well."
+    )
+
+
+def say_coverage(table):
+    """Say whether the estimate of MSE_p from votes is unbiased and its interval holds the truth."""
+    worst = ((table["mean"] - table["truth"]).abs() / table["truth"]).max()
+    plain = (table["plain"] / table["truth"]).max()
+    return (
+        f"Over {len(table)} settings the mean estimate is within {worst:.1%} of the truth, where "
+        f"the plain distance from the shares is up to {plain:.1f} times as large. The 95 % "
+        f"intervals hold the truth in {table['covered'].min():.1%} to "
+        f"{table['covered'].max():.1%} of the test sets."
+    )
+
+
+def say_ratio(paper, ratios, clips):
+    """Say which direction and clipping give the paper's ratios, row by row.
+
+    Parameters
+    ----------
+    paper : DataFrame
+        From `probnb.chapters.cifar10.study.paper_ratios`.
+    ratios : DataFrame
+        From `probnb.chapters.cifar10.study.kl_ratios`.
+    clips : dict of str to float
+        For each of the paper's methods, `implied_clip` of our predictions and its ratio.
+    """
+    methods = [m for m in paper.index if m in clips]
+    ours = ratios[(ratios["direction"] == "p||p_hat") & ratios["method"].isin(methods)]["ratio"]
+    text = (
+        f"The paper's ratios are {_list(paper['ratio'], '.1f')}. KL(p || p̂), which fits its other "
+        f"tables, gives {ours.min():.1f} to {ours.max():.1f} here, whatever the clipping. "
+    )
+    found = {m: c for m, c in clips.items() if np.isfinite(c)}
+    if not found:
+        return text + "No clipping of the printed direction gives them either."
+    listed = ", ".join(f"{METHODS[m].label} {c:.0e}" for m, c in found.items())
+    spread = np.ptp(np.log10(list(found.values())))
+    return text + (
+        "The printed direction is infinite, because one class has p = 0, unless p is clipped; it "
+        f"then grows by the same amount with every decade, and meets the paper's ratio at {listed}"
+        + (
+            f", {spread:.0f} decades apart: one program with one constant would not give all of "
+            "them with predictions like ours, but predictions that differ on the class with "
+            "p = 0 would."
+            if spread > 2
+            else ", which is one constant for all rows."
+        )
+    )
+
+
+def say_brier(points):
+    """Say how well the Brier score follows MSE_p over methods and over epochs, by task.
+
+    Parameters
+    ----------
+    points : dict of str to DataFrame
+        From `probnb.chapters.cifar10.study.trained_models`.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    lines = []
+    for name, table in points.items():
+        spelt = []
+        for kind in ("method", "epoch"):
+            rows = table[(table["kind"] == kind) & (table["name"] != "ce_overfit")]
+            r = np.corrcoef(rows["mse_p"], rows["brier"])[0, 1]
+            rank = spearmanr(rows["mse_p"], rows["brier"]).statistic
+            spelt.append(f"{len(rows)} {kind}s r = {r:.2f}, rank correlation {rank:.2f}")
+        lines.append(f"- **{name}:** {'; '.join(spelt)}.")
+    return "\n".join(lines)
+
+
+def _spell(method, row):
+    return (
+        f"{METHODS[method].label} {100 * row['difference']:+.2f} "
+        f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
+    )
+
+
+def _list(values, form):
+    *first, last = (format(v, form) for v in values)
+    return f"{', '.join(first)} and {last}"
