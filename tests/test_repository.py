@@ -40,7 +40,6 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.data.image_splits",
     "probnb.data.image_tables",
     "probnb.data.dashcam_layout",
-    "probnb.data.face_rendering",
     "probnb.data.traffic_drawing",
     "probnb.report.example",
     "probnb.theory.logistic_normal",
