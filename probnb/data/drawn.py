@@ -17,7 +17,7 @@ from .face_rendering import BLOCK, render
 
 __all__ = ["VERSION", "drawn_faces"]
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same seed would draw other images: part of the key of finished work."""
 
 # weight, then quantile function: infants, children, twenty-six (the mode), young, the long tail
@@ -61,8 +61,8 @@ def drawn_faces(n, size=32, seed=0):
     Notes
     -----
     The inputs of Section 7.1 of Liu et al. (2022) are photographs; these drawings take their
-    place where there are none. Apparent age scatters around the true age by about two years
-    in infants and eleven at fifty: as in photographs, an age can be estimated but not read.
+    place where there are none. Apparent age scatters around the true age by about one year in
+    infants and three at fifty: an age can be estimated but not read.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _traits(ages, uniform, normal):
 
     def looks(own=1.0):
         """An apparent age for one cue: true age, the person's bias, the cue's own scatter."""
-        scatter = 1.5 + 0.15 * ages
+        scatter = 0.8 + 0.03 * ages
         return np.maximum(ages + scatter * (1.2 * bias + 0.9 * own * z()), 0.0)
 
     def late(start, width):

@@ -29,7 +29,7 @@ DRAWN = 4_500
 
 
 def load_faces(
-    scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None, sizes=None, mirror=True
+    scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None, sizes=None, mirror=False
 ):
     """Load faces with outcomes of one scenario, split into training, validation and test.
 
@@ -53,7 +53,7 @@ def load_faces(
         ``PROBNB_CACHE``, else the user's cache folder.
     sizes : tuple of int, optional
         How many images to train, to validate and to test on, in place of `n`.
-    mirror : bool, default=True
+    mirror : bool, default=False
         Whether training mirrors half of the images of each batch: a mirrored face has the same
         age.
 

@@ -486,9 +486,9 @@ def test_sizes_in_place_of_n():
 
 
 def test_only_training_faces_are_mirrored_and_only_when_asked():
-    data = load_faces("linear", size=8, n=50)
+    data = load_faces("linear", size=8, n=50, mirror=True)
     assert data.train.augment == (Mirror(),) and data.val.augment == data.test.augment == ()
-    plain = load_faces("linear", size=8, n=50, mirror=False)
+    plain = load_faces("linear", size=8, n=50)
     assert plain.train.augment == () and plain.source == data.source
     assert torch.equal(plain.train.inputs, data.train.inputs)
 

@@ -1,0 +1,89 @@
+"""Several processes at one folder of results, and processes that are killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+TRAIN = """
+import json, sys
+import torch
+from probnb.data.faces import load_faces
+from probnb.experiment import run
+from probnb.experiment.plan import plan
+from probnb.experiment.profiles import make_profile
+
+torch.set_num_threads(1)
+profile = make_profile("smoke", images=120, epochs=4, patience=4, width=4)
+splits = load_faces("linear", size=16, n=120, seed=0)
+jobs = plan(["ce", "focal", "cape_bin", "ce_finetuned"], profile)
+trained, train = [], run._train
+
+def note(job, *rest):
+    trained.append(run.job_key(job, splits))
+    train(job, *rest)
+
+run._train = note
+print("ready", flush=True)
+sys.stdin.readline()
+fits = run.run_jobs(jobs, splits, sys.argv[1], "cpu", workers=1, progress=False)
+last = [fits[job].logits["last_test"] for row in jobs.values() for job in row]
+sums = [float(logits.double().abs().sum()) for logits in last]
+print(json.dumps({"trained": trained, "sums": sums}), flush=True)
+"""
+
+
+def start(folder):
+    process = subprocess.Popen(
+        [sys.executable, "-c", TRAIN, str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def go(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def result(process):
+    line = process.stdout.readline()
+    assert process.wait() == 0
+    return json.loads(line)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    process = start(tmp_path_factory.mktemp("alone"))
+    go(process)
+    return result(process)
+
+
+def test_two_processes_that_want_the_same_trainings_do_each_once(tmp_path, alone):
+    pair = [start(tmp_path), start(tmp_path)]
+    for process in pair:
+        go(process)
+    first, second = map(result, pair)
+    assert sorted(first["trained"] + second["trained"]) == sorted(alone["trained"])
+    assert first["sums"] == second["sums"] == alone["sums"]
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, alone):
+    kills = int(os.environ.get("PROBNB_KILLS", 3))
+    rng = random.Random(0)
+    for _ in range(kills):
+        process = start(tmp_path)
+        go(process)
+        time.sleep(rng.uniform(0.05, 0.6))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    process = start(tmp_path)
+    go(process)
+    assert result(process)["sums"] == alone["sums"]
