@@ -159,10 +159,11 @@ PROFILES = {
         size=32,
         width=16,
         stem="small",
-        epochs=60,
-        patience=8,
+        epochs=40,
+        patience=6,
         plateau_patience=5,
         batch_size=128,
+        finetune_epochs=8,
     ),
     "paper": Profile(
         images=None,

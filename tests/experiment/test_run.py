@@ -68,7 +68,7 @@ def test_each_field_of_a_method_acts_on_its_own():
     """What the first version dropped in silence: targets without a start, losses with one."""
     jobs = planner.plan(METHODS, make_profile("cpu", candidates=1))
     (job,) = jobs["beginning_bin"]
-    assert job.start is None and isinstance(job.targets, Calibrated) and job.recipe.patience == 8
+    assert job.start is None and isinstance(job.targets, Calibrated) and job.recipe.patience == 6
     (job,) = jobs["weighted_sum"]
     assert job.start == jobs["ce"][0] and job.targets.mix == 1.0
     members = jobs["cape_ensemble"]
@@ -142,7 +142,7 @@ def test_keys_survive():
     part = ProbabilityData(torch.zeros(4, 3, 8, 8), [0, 1, 0, 1], augment=(Mirror(),))
     data = Splits(part, part, part, "utkface sha256=abc scenario=linear size=48 n=23708 seed=0")
     profile = make_profile(
-        "cpu", cape="printed", finetune_schedule="cosine", finetune_epochs=8, focal=(1.0, 2.0),
+        "cpu", epochs=60, patience=8, cape="printed", finetune_schedule="cosine", finetune_epochs=8, focal=(1.0, 2.0),
         entropy=(0.3, 1.0), mmce=(1.0, 3.0), bins=(5, 15), sigma=0.05,
         finetune_learning_rate=(1e-2, 1e-3),
     )  # fmt: skip
