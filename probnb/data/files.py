@@ -8,6 +8,7 @@ its reason.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import lzma
 import os
@@ -17,7 +18,6 @@ import tarfile
 import zipfile
 import zlib
 from collections import namedtuple
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,10 @@ _REMEDY = {
     "html": "is a web page, not an archive: the download went wrong",
 }
 _OPEN = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open, "tar": partial(open, mode="rb")}
+with contextlib.suppress(ImportError):  # Python 3.14
+    from compression import zstd
+
+    _OPEN["zstd"] = zstd.open
 _NO_FILE = "neither a file nor a link"
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, EOFError, OSError, zlib.error)
@@ -170,7 +174,7 @@ def _leads_out(name):
     return name.startswith("/") or name == ".." or name.startswith("../")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _entries(path):
     """Give the entries of a folder or an archive, and say in plain words what is wrong with it."""
     if not path.exists():
@@ -179,7 +183,7 @@ def _entries(path):
         yield _folder(path)
         return
     kind = _kind(path)
-    if kind in _REMEDY:
+    if kind in _REMEDY and kind not in _OPEN:
         raise ValueError(f"{str(path)!r} {_REMEDY[kind]}.")
     try:
         yield _zip(path) if kind == "zip" else _tar(path, _OPEN[kind])

@@ -71,9 +71,18 @@ def open_picture(content, reduced=None):
         image = _rgb(image)
         return image if turn is None else image.transpose(turn)
     except Image.UnidentifiedImageError:
-        raise ValueError("not a JPEG, PNG, TIFF, WebP or BMP" if content else "empty") from None
+        raise ValueError(_unknown(content)) from None
     except Exception as error:  # what decoders raise on hostile bytes has no common base
         raise ValueError(str(error) or type(error).__name__) from None
+
+
+def _unknown(content):
+    """What a file is that is none of the formats."""
+    if not content:
+        return "empty"
+    if content[4:8] == b"ftyp":
+        return "HEIC, AVIF or a film: save it as JPEG or PNG"
+    return "not a JPEG, PNG, TIFF, WebP or BMP"
 
 
 def decode(content, size, aspect="stretch"):

@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import struct
+import sys
 import tarfile
 import zipfile
 
@@ -79,7 +80,11 @@ def test_archive_that_breaks_off_is_refused(tmp_path, kind):
     [
         (b"7z\xbc\xaf\x27\x1c\0\4", "7z archive: unpack it with `7z x`"),
         (b"Rar!\x1a\x07\x01\x00", "RAR archive: unpack it with `unrar x`"),
-        (b"\x28\xb5\x2f\xfd\x04\x58", "zstandard.*zstd -d"),
+        pytest.param(
+            b"\x28\xb5\x2f\xfd\x04\x58",
+            "zstandard.*zstd -d",
+            marks=pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python reads it"),
+        ),
         (b"<!DOCTYPE html><html>", "web page.*download went wrong"),
         (b"version https://git-lfs.github.com/spec/v1", "Git LFS.*git lfs pull"),
         (b"not an archive at all" * 50, "cannot be read as an archive"),

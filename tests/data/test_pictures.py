@@ -150,6 +150,7 @@ def png(side, bits=8, lines=b""):
     ("content", "reason"),
     [
         (b"", "empty"),
+        (b"\0\0\0\x18ftypheic\0\0", "HEIC, AVIF or a film: save it as JPEG or PNG"),
         (b"text", "not a JPEG, PNG, TIFF, WebP or BMP"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a JPEG"),
         (encode(NOISE, "GIF"), "not a JPEG"),

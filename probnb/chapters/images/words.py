@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pandas as pd
 
@@ -179,6 +181,7 @@ def how_to_predict(folder, name, largest):
     largest : float
         The largest difference between the saved model's probabilities and those of the report.
     """
+    folder = os.path.relpath(folder)
     digits = "exactly" if largest == 0 else f"to {largest:.0e}"
     return (
         f"The model of the row {METHODS[name].label} is kept in `{folder}`. Read back from there, "
