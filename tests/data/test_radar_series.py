@@ -1,4 +1,5 @@
 import json
+import shutil
 import zipfile
 
 import h5py
@@ -120,6 +121,7 @@ def test_a_path_that_is_not_there():
 
 
 def test_no_network_says_what_to_do(monkeypatch, cache):
+    monkeypatch.delenv("PROBNB_DATA", raising=False)
     monkeypatch.setattr(radar_example, "WHEEL", "pycomlink==0.6.0 --no-such-option")
     with pytest.raises(ConnectionError, match="source='simulated'"):
         read_example()
@@ -147,8 +149,14 @@ def test_example_is_taken_out_of_the_wheel_and_kept(tmp_path, monkeypatch, cache
         wheel.write(file, radar_example.MEMBER)
     monkeypatch.setattr(radar_example, "MEMBER_SHA256", radar_example._sha256(file))
     monkeypatch.setattr(radar_example, "WHEEL_SHA256", radar_example._sha256(tmp_path / "x.whl"))
-    for path in (tmp_path / "x.whl", None):  # the second time from the cache
-        series = read_example(path)
+    given = tmp_path / "data" / "pycomlink-0.6.0-py3-none-any.whl"
+    given.parent.mkdir()
+    shutil.copy(tmp_path / "x.whl", given)
+    for path, folder in ((None, given.parent), (tmp_path / "x.whl", tmp_path), (None, tmp_path)):
+        monkeypatch.setenv("PROBNB_DATA", str(folder))
+        if path is not None:
+            next(cache.glob("*.nc")).unlink()
+        series = read_example(path)  # the third time from the cache
         np.testing.assert_array_equal(series.maps, [[[3, MISSING]], [[0, 1]]])
         assert [str(t)[-5:] for t in series.times] == ["00:50", "00:55"]
         assert series.unit == 0.12 and series.report["share without data"] == 0.25
