@@ -143,6 +143,14 @@ def page(splits, predictions):
     predicted_groups(shown, *follow_up, splits.report["horizon"])
 
 
+def across(table):
+    """Show what the rules do where the truth is known, and the stored studies of patients."""
+    from .cancer_page import show_rules, show_studies
+
+    show_rules()
+    show_studies()
+
+
 TASK = Task(
     name="cancer",
     title="Cancer: alive in five years?",
@@ -164,4 +172,5 @@ TASK = Task(
     parameters=dict(cohorts="lung", rule="ipcw", horizon=60.0, inputs="genes"),
     references=references,
     page=page,
+    across=across,
 )
