@@ -87,6 +87,13 @@ class Cohort:
         return len(self.months)
 
     @property
+    def numbers(self):
+        """Whose row it is, as a number: the patient's own, or its place among the names."""
+        if self.patients.dtype.kind in "iu":
+            return self.patients
+        return np.unique(self.patients, return_inverse=True)[1]
+
+    @property
     def first(self):
         """Whether a row is the first of its patient: one row a patient."""
         return ~pd.Series(self.patients).duplicated().to_numpy()
@@ -117,8 +124,8 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     probnb.data.base.Splits
         Rows whose outcome is not known are left out of training and validation, and counted in
         the report; in the test part they stay with weight 0, so that they too get predictions.
-        Groups are the patients and ids the row numbers in `cohort`. The report also holds the
-        `cohort` and its ``members``: all row numbers of each part, those left out among them.
+        Groups are numbers of patients, which name nobody, and ids the row numbers in `cohort`. The
+        report also holds the `cohort` and its ``members``: all row numbers of each part.
 
     Raises
     ------
@@ -216,7 +223,7 @@ def _part(cohort, rows, labels, scale):
     return ProbabilityData(
         cohort.inputs[rows],
         labels.outcomes[rows],
-        groups=cohort.patients[rows],
+        groups=cohort.numbers[rows],
         ids=rows,
         scale=scale,
         **take,

@@ -20,6 +20,9 @@ __all__ = ["simulate_follow_up", "simulate_slides", "survival_probability"]
 MEDIAN_SURVIVAL = 0.5
 """Probability of being alive at the horizon for a patient of severity 0."""
 
+PEOPLE = 1_000_000
+"""Numbers of patients that a seed has for itself."""
+
 EFFECT = 0.7
 """How much one unit of severity adds to the logarithm of the hazard."""
 
@@ -139,7 +142,7 @@ def simulate_slides(
         bags,
         months[owner],
         died[owner],
-        owner,
+        owner + PEOPLE * seed,  # nobody is in two simulations
         sites[owner],
         f"simulated slides 1: {given}",
         covariates.iloc[owner].reset_index(drop=True),

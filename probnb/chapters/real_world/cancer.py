@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from .task import Task
@@ -27,7 +28,11 @@ not part of the book. What runs without them is simulated.
 """
 
 
-def load(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60.0):
+INPUTS = ("genes", "clinical")
+"""What a network sees of a patient in TCGA's tables."""
+
+
+def load(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60.0, inputs="genes"):
     """Load patients, or simulate some with slides.
 
     Parameters
@@ -46,6 +51,8 @@ def load(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60.0):
         What becomes of the censored; see `probnb.data.survival.label`.
     horizon : float, default=60
         Months.
+    inputs : {"genes", "clinical"}, default="genes"
+        Of TCGA's tables: the genes, or age, sex, stage and cohort.
 
     Returns
     -------
@@ -53,7 +60,10 @@ def load(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60.0):
         The patients. Of slides in files, outcomes are as they stand there.
     """
     from ...data import bags, cohort, simulated_slides, tcga
+    from ...validation import check_choice
+    from .cancer_references import clinical_table
 
+    check_choice(inputs, INPUTS, "inputs")
     if data_dir is None:
         patients = sum(profile.images) if isinstance(profile.images, tuple) else profile.images
         people = simulated_slides.simulate_slides(patients or 1000, seed=seed)
@@ -63,6 +73,9 @@ def load(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60.0):
         return bags.slide_splits(folder)
     folder = folder / "tcga" if (folder / "tcga").is_dir() else folder
     people = tcga.read_tcga(folder, cohorts)
+    if inputs == "clinical":
+        table = clinical_table(people.covariates, slice(None)).astype("float32")
+        people = replace(people, inputs=table, source=f"{people.source}, clinical")
     several = "cohort" if people.covariates["cohort"].nunique() > 2 else None  # follow-up differs
     return cohort.survival_splits(people, rule, horizon, seed, strata=several)
 
@@ -85,11 +98,13 @@ def describe(splits):
     if report is None or "cohort" not in report:
         return f"Slides with the outcomes that stand in their files: {sizes}."
     what = "genes" if "genes" in report else "slides"
+    seen = "" if "clinical" not in splits.source else " (not used: age, sex, stage and cohort are)"
     people = "**Simulated** patients with known probabilities" if splits.known else "Patients"
     test = splits.test
     share = float((test.weights * test.outcomes).sum() / test.weights.sum())
     return (
-        f"{people}: {report['patients']:,}, with {report[what]:,} {what} and {report['deaths']:,} "
+        f"{people}: {report['patients']:,}, with {report[what]:,} {what}{seen} and "
+        f"{report['deaths']:,} "
         f"deaths at any time; {report['without_stage']} without a stage. Rows: {sizes}. Rule "
         f"`{report['rule']}` at {report['horizon']:g} months: {report['left_out']} rows whose "
         f"outcome is not known are left out of training and validation, and "
@@ -117,12 +132,23 @@ def page(splits, predictions):
 
     if splits.report is None or "cohort" not in splits.report:
         return
-    cohort, rows = splits.report["cohort"], splits.test.ids
-    shown = {LABELS.get(name, name): predictions[name] for name in shown_methods(predictions)}
+    cohort = splits.report["cohort"]
+    # Of simulated patients other seeds are other people; of real ones they are the other folds.
+    own = predictions[predictions["group"].isin(cohort.numbers)]
+    rows = own["id"].to_numpy()
+    shown = {LABELS.get(name, name): own[name] for name in shown_methods(own)}
     follow_up = cohort.months[rows], cohort.died[rows]
     if cohort.covariates is not None:
         stage_boxes(cohort.covariates["stage"].to_numpy()[rows], shown, *follow_up)
     predicted_groups(shown, *follow_up, splits.report["horizon"])
+
+
+def across(table):
+    """Show what the rules do where the truth is known, and the stored studies of patients."""
+    from .cancer_page import show_rules, show_studies
+
+    show_rules()
+    show_studies()
 
 
 TASK = Task(
@@ -143,7 +169,8 @@ TASK = Task(
         "cpu": dict(images=4000, width=8, batch_size=32, learning_rate=0.02),
         "paper": dict(images=20_000, epochs=100, batch_size=16, learning_rate=0.02),
     },
-    parameters=dict(cohorts="lung", rule="ipcw", horizon=60.0),
+    parameters=dict(cohorts="lung", rule="ipcw", horizon=60.0, inputs="genes"),
     references=references,
     page=page,
+    across=across,
 )

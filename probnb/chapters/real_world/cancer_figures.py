@@ -62,11 +62,13 @@ def stage_boxes(stages, predictions, months=None, died=None, horizon=HORIZON):
         ax.set_xticks(place, labels)
         ax.set(title=name, ylim=(-0.02, 1.02), xlim=(-0.6, len(names) - 0.4))
         between, within = spread.loc[name, ["between", "within"]]
-        ax.set_xlabel(f"Stage, patients\nspread between {between:.3f}, within {within:.3f}")
+        ax.set_xlabel(
+            f"Stage, patients\nspread between stages {between:.3f}\nwithin {within:.3f}", fontsize=9
+        )
         ax.grid(axis="x", visible=False)
     axes[0].set_ylabel(f"Probability of being alive\nat {horizon:g} months")
     if observed:
-        axes[0].legend(loc="lower left", fontsize=7.5)
+        axes[0].legend(loc="upper left", fontsize=7.5)
     return axes
 
 
@@ -107,7 +109,7 @@ def predicted_groups(predictions, months, died, horizon=HORIZON, groups=3):
         ax.set(title=name, xlabel="Months", xlim=(0, 1.5 * horizon), ylim=(0, 1.02))
         ax.legend(title="mean prediction, patients", loc="lower left", fontsize=7,
                   title_fontsize=7)  # fmt: skip
-    axes[0].set_ylabel("Alive (Kaplan-Meier; diamond: predicted)")
+    axes[0].set_ylabel("Alive (line: Kaplan-Meier,\ndiamond: predicted)")
     return axes
 
 
@@ -174,7 +176,9 @@ def rule_scores_figure(scores, methods, labels, metrics=("brier", "auc", "ece"))
         ax.set_xlabel(f"{metric.upper() if metric != 'brier' else 'Brier'} (×100)")
         ax.grid(axis="y", visible=False)
     axes[0].set_yticks(place, [labels.get(m, m) for m in place.index])
-    axes[-1].legend(title="rule", loc="best", fontsize=7.5)
+    handles, names = axes[0].get_legend_handles_labels()
+    axes[0].figure.legend(handles, [f"rule {name}" for name in names], ncols=3,
+                          loc="outside upper center")  # fmt: skip
     return axes
 
 

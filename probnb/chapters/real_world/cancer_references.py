@@ -146,7 +146,7 @@ def clinical_table(covariates, train):
     ----------
     covariates : pandas.DataFrame of n rows
         Columns among ``age``, ``sex``, ``stage``, ``cohort``.
-    train : ndarray of int
+    train : ndarray of int or slice
         Rows whose median age stands in for a missing one; an indicator says where.
 
     Returns

@@ -23,6 +23,7 @@ __all__ = [
     "paired",
     "ranks",
     "shown_methods",
+    "stage_contrasts",
     "stage_spread",
     "survival_by_group",
 ]
@@ -33,8 +34,11 @@ LABELS = {name: method.label for name, method in METHODS.items()}
 BY_STAGE = ("ensemble", "ce", "cape_bin")
 """The methods of the paper's Figure 16."""
 
+COMPARED = ("cape_bin", "cape_kernel", "ensemble")
+"""Methods that are compared in pairs."""
+
 RIVALS = ("ce", "ce_finetuned", "platt", "Cox regression", "Kaplan-Meier")
-"""What CaPE is held against."""
+"""What they are held against."""
 
 
 def shown_methods(predictions):
@@ -89,7 +93,7 @@ def five_fold_bootstrap(predictions, months, died, rule="ipcw", strata=None, **k
     return Bootstrap(point, samples)
 
 
-def paired(result, methods=("cape_bin", "cape_kernel"), rivals=RIVALS, metrics=("brier", "auc")):
+def paired(result, methods=COMPARED, rivals=RIVALS, metrics=("brier", "auc")):
     """Compare methods with rivals on the same resamples.
 
     Parameters
@@ -211,6 +215,66 @@ def stage_spread(stages, predictions):
             "unknown": int((~known).sum()),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+CONTRASTS = (
+    ("102", "between", "ensemble", "ce"),
+    ("103", "between", "ce", "ensemble"),
+    ("103", "within", "ce", "ensemble"),
+    ("104", "between", "cape_bin", "ensemble"),
+    ("104", "within", "cape_bin", "ce"),
+)
+"""What the paper says of its Figure 16: claim, spread, and two methods whose spreads it compares;
+the first has the smaller one in claim 102 and, within stages, in 104, elsewhere the larger."""
+
+
+def stage_contrasts(stages, predictions, replicates=1000, seed=0):
+    """Compare the spreads of two methods, between and within stages, on the same patients.
+
+    Parameters
+    ----------
+    stages : array-like of str of shape (n,)
+        Stage of each patient; unknown ones are left out.
+    predictions : mapping of str to array-like of shape (n,)
+        Predictions by method.
+    replicates : int, default=1000
+        Bootstrap replicates over patients.
+    seed : int, default=0
+        Seed of the replicates.
+
+    Returns
+    -------
+    DataFrame
+        One row for each of `CONTRASTS` whose methods are there: ``claim``, ``spread``, ``first``,
+        ``second``, ``difference``, ``low``, ``high``.
+    """
+    known = np.asarray(stages) != "unknown"
+    codes, names = pd.factorize(np.asarray(stages)[known])
+    values = {k: np.asarray(v, float)[known] for k, v in dict(predictions).items()}
+    member = np.eye(len(names))[codes]
+    rng = np.random.default_rng(seed)
+    n = len(codes)
+    drawn = [np.ones(n)] + [
+        np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(replicates)
+    ]
+    weights = np.array(drawn, float)
+    sizes = weights @ member
+    spreads = {}
+    for name, p_hat in values.items():
+        sums = weights @ (member * p_hat[:, None])
+        means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
+        total = (weights @ p_hat) / n
+        between = ((sizes * means**2).sum(1) / n - total**2).clip(0)
+        within = ((weights @ p_hat**2) / n - (sizes * means**2).sum(1) / n).clip(0)
+        spreads[name] = {"between": np.sqrt(between), "within": np.sqrt(within)}
+    rows = []
+    for claim, spread, first, second in CONTRASTS:
+        if first in spreads and second in spreads:
+            gaps = spreads[first][spread] - spreads[second][spread]
+            low, high = np.quantile(gaps[1:], [0.025, 0.975])
+            rows.append((claim, spread, first, second, gaps[0], low, high))
+    columns = ["claim", "spread", "first", "second", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def survival_by_group(p_hat, months, died, groups=3, horizon=HORIZON):

@@ -1,0 +1,95 @@
+"""What the chapter's page shows of cancer beyond one run: rules, and the stored studies of TCGA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...methods import METHODS
+from ...notebook import results_path, smoke
+from . import cancer_words
+from .cancer_figures import rule_bias_figure, rule_scores_figure
+from .cancer_runs import read_study
+from .cancer_study import LABELS
+from .censoring import rule_bias, rule_bias_sentence
+
+__all__ = ["find_studies", "show_rules", "show_studies", "show_study"]
+
+TITLES = {
+    "lung": "TCGA, lung: genes of {patients:,} patients",
+    "clinical": "TCGA, lung: age, sex, stage and cohort of {patients:,} patients",
+    "all": "TCGA, thirteen cohorts: genes of {patients:,} patients",
+}
+"""Headings of studies."""
+
+FAILED = ("ce_overfit", "mixnmatch")
+"""Rows so far off that a figure of all would show nothing else."""
+
+
+def find_studies(folder=None):
+    """Find the stored studies by name, in the order of `TITLES`.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        Where studies lie; by default the project's results.
+
+    Returns
+    -------
+    dict of str to dict
+        See `probnb.chapters.real_world.cancer_runs.read_study`.
+    """
+    folder = Path(folder or results_path().parent / "results" / "real_world")
+    there = {name: folder / f"cancer-{name}" for name in TITLES}
+    return {k: read_study(path) for k, path in there.items() if (path / "run.json").is_file()}
+
+
+def show_rules():
+    """Show what each rule for the censored does where the truth is known."""
+    from IPython.display import Markdown, display
+
+    table = rule_bias(repeats=5 if smoke() else 60)
+    display(Markdown(f"### What the rule does to the truth\n\n{rule_bias_sentence(table)}"))
+    return rule_bias_figure(table)
+
+
+def show_studies(folder=None):
+    """Show every stored study; each is the work of all five folds and all rules."""
+    for name, study in find_studies(folder).items():
+        show_study(name, study)
+
+
+def show_study(name, study):
+    """Show one study: what the rule moves, what beats what, and the paper's claims.
+
+    Parameters
+    ----------
+    name : str
+        Name in `TITLES`.
+    study : dict
+        From `probnb.chapters.real_world.cancer_runs.read_study`.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The figure of the scores under each rule.
+    """
+    from IPython.display import Markdown, display
+
+    record, scores = study["record"], study["scores"]
+    text = [
+        f"### {TITLES[name].format(**record)}",
+        f"Five folds of whole sites, one training of every row for each fold and rule; profile "
+        f"{record['profile']}, version {record['version']}, {record['date'][:10]}. "
+        "± and intervals resample patients, within folds for AUC.",
+        cancer_words.best_sentence(study),
+        cancer_words.rules_sentence(study),
+        cancer_words.auc_sentence(study),
+    ]
+    display(Markdown("\n\n".join(text)))
+    display(cancer_words.rules_table(study))
+    display(Markdown("Differences in Brier score (×100), trained and judged by `ipcw`:"))
+    display(cancer_words.differences_table(study))
+    display(cancer_words.claims(study).style.hide(axis="index"))
+    methods = [m for m in METHODS if m in set(scores["method"]) and m not in FAILED]
+    others = [m for m in dict.fromkeys(scores["method"]) if m not in METHODS]
+    return rule_scores_figure(scores, methods + others, LABELS)
