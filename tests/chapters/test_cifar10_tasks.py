@@ -107,7 +107,13 @@ def faces(tmp_path_factory):
     votes[:, 1] = 10 - votes[:, 0]
     np.savez(folder / "ferplus.npz", images=images.astype(np.uint8), votes=votes, split=split)
     patch = pytest.MonkeyPatch()
-    small = {"images": 60, "epochs": 2, "patience": 1, "finetune_epochs": 1}
+    small = {
+        "images": 60,
+        "epochs": 2,
+        "patience": 1,
+        "finetune_epochs": 1,
+        "finetune_learning_rate": 1e-3,
+    }
     patch.setattr(command, "task_settings", lambda *a: task_settings(*a, candidates=1, **small))
     arguments = ["ferplus", "neutral", "--data-dir", str(folder), "--seeds", "0", "1"]
     places = ["--results", str(folder / "results"), "--runs", str(folder / "runs")]

@@ -51,6 +51,7 @@ RECIPE = {
     "batch_size": 128,
     "learning_rate": 0.01,
     "finetune_epochs": 6,
+    "finetune_learning_rate": (1e-2, 1e-3),
 }
 """How the small network on oriented gradients is trained in every profile but the smallest."""
 
