@@ -119,7 +119,7 @@ def compare(result, reference, metric="mse_p", level=0.95):
     return table
 
 
-def conclusions(result, scenario, metric="mse_p", level=0.95):
+def conclusions(result, scenario, metric=None, level=0.95):
     """Say in words what a comparison shows: which methods beat CE, and what CaPE adds.
 
     Parameters
@@ -128,8 +128,9 @@ def conclusions(result, scenario, metric="mse_p", level=0.95):
         Metrics of every method on the test data; ``"ce"`` must be among the methods.
     scenario : str
         Name for the text.
-    metric : str, default="mse_p"
-        The metric to judge by, of which less is better.
+    metric : str, optional
+        The metric to judge by, of which less is better; by default the distance from the true
+        probabilities where they are known, else the Brier score.
     level : float, default=0.95
         Coverage of the paired intervals.
 
@@ -138,6 +139,7 @@ def conclusions(result, scenario, metric="mse_p", level=0.95):
     str
         Markdown, every number of it measured.
     """
+    metric = metric or ("mse_p" if "mse_p" in result.point else "brier")
     against = compare(result, "ce", metric, level)
     name = METRICS[metric].label
     lines = [
@@ -146,8 +148,8 @@ def conclusions(result, scenario, metric="mse_p", level=0.95):
         f"resampled test rows ({len(result.samples):,} replicates) say of the others:"
     ]
     wording = {
-        "better": "Better than CE early-stop",
-        "worse": "Worse than CE early-stop",
+        "better": "Lower than CE early-stop in this training",
+        "worse": "Higher than CE early-stop in this training",
         "no difference shown": "Not told apart from CE early-stop",
     }
     for verdict, words in wording.items():
