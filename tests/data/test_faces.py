@@ -474,9 +474,8 @@ def test_links_in_a_folder_are_read_or_named(folder, tmp_path):
 def test_sizes_in_place_of_n():
     data = load_faces("linear", size=8, sizes=(40, 20, 30), seed=5)
     assert [len(part) for part in (data.train, data.val, data.test)] == [40, 20, 30]
-    assert (
-        data.source == f"drawn-faces v{faces.VERSION} scenario=linear size=8 sizes=40+20+30 seed=5"
-    )
+    drawn = f"drawn-faces v{faces.VERSION} scenario=linear size=8"
+    assert data.source == f"{drawn} sizes=40+20+30 seed=5"
     assert load_faces("linear", size=8, n=(40, 20, 30), seed=5).source == data.source
     same = load_faces("linear", size=8, n=90, seed=5)
     assert same.source == f"{drawn} n=90 seed=5"
