@@ -64,7 +64,15 @@ with contextlib.suppress(ImportError):  # Python 3.14
     _OPEN["zstd"] = zstd.open
 _NO_FILE = "neither a file nor a link"
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, EOFError, OSError, zlib.error)
+_BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    NotImplementedError,  # a zip of a kind that Python cannot undo
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    OSError,
+)
 
 
 @dataclass(frozen=True)

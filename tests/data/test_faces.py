@@ -474,10 +474,11 @@ def test_links_in_a_folder_are_read_or_named(folder, tmp_path):
 def test_sizes_in_place_of_n():
     data = load_faces("linear", size=8, sizes=(40, 20, 30), seed=5)
     assert [len(part) for part in (data.train, data.val, data.test)] == [40, 20, 30]
-    assert data.source == "drawn-faces v1 scenario=linear size=8 sizes=40+20+30 seed=5"
+    drawn = f"drawn-faces v{faces.VERSION} scenario=linear size=8"
+    assert data.source == f"{drawn} sizes=40+20+30 seed=5"
     assert load_faces("linear", size=8, n=(40, 20, 30), seed=5).source == data.source
     same = load_faces("linear", size=8, n=90, seed=5)
-    assert same.source == "drawn-faces v1 scenario=linear size=8 n=90 seed=5"
+    assert same.source == f"{drawn} n=90 seed=5"
     assert torch.equal(data.train.inputs[:10], same.train.inputs[:10])
     images, ages = drawn_faces(90, size=8, seed=5)
     for part in (data.train, data.val, data.test):  # the id is the number of the face
