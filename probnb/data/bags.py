@@ -18,16 +18,13 @@ import torch
 from safetensors import SafetensorError
 
 from ..store import replace_file
-from ..validation import check_choice, check_integer
+from ..validation import check_choice
 from .base import Bags, ProbabilityData, Splits
 
-__all__ = ["convert_release", "length_buckets", "read_bags", "slide_splits", "write_bags"]
+__all__ = ["convert_release", "read_bags", "slide_splits", "write_bags"]
 
 SUFFIXES = (".h5", ".hdf5", ".safetensors")
 """File names that `write_bags` and `read_bags` know."""
-
-ROWS = 65_536
-"""Tiles copied at a time."""
 
 
 def write_bags(path, bags, **columns):
@@ -124,42 +121,6 @@ class StoredTiles:
         if self.path.suffix == ".safetensors":
             return self._file.get_slice("values")
         return self._file["values"]
-
-
-def length_buckets(lengths, batch_size, seed=0, pool=20):
-    """Cut bags into batches of similar length, in a random order.
-
-    Padded to the longest of a batch, bags in random order are mostly padding when lengths span
-    orders of magnitude. Here random pools of ``pool * batch_size`` bags are sorted by length and
-    cut, and the batches shuffled, so that company still changes from epoch to epoch.
-
-    Parameters
-    ----------
-    lengths : array-like of shape (n,)
-        Tiles of each bag.
-    batch_size : int
-        Bags in a batch.
-    seed : int, default=0
-        Seed of pools and order.
-    pool : int, default=20
-        Batches in a pool; 1 is a plain random order.
-
-    Returns
-    -------
-    list of ndarray
-        Row numbers of each batch; every bag is in exactly one.
-    """
-    lengths = np.asarray(lengths)
-    check_integer(batch_size, "batch_size")
-    check_integer(pool, "pool")
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(lengths))
-    batches = []
-    for first in range(0, len(order), pool * batch_size):
-        rows = order[first : first + pool * batch_size]
-        rows = rows[np.argsort(lengths[rows], kind="stable")]
-        batches += [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
-    return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def convert_release(embeddings, outcomes, path):

@@ -17,6 +17,12 @@ from ..validation import check_outcomes, check_probabilities, check_vector, chec
 
 __all__ = ["Bags", "ProbabilityData", "Splits"]
 
+POOL = 20
+"""Batches whose bags are sorted by length together: 1 would be a plain random order."""
+
+CELLS = 1 << 26
+"""Numbers of the padded bags that are predicted at a time: 256 MB."""
+
 SAMPLE = 1024
 """Rows of an array on disk from which the scale of its channels is estimated."""
 
@@ -125,6 +131,19 @@ class ProbabilityData:
             x = (x.float() - mean.to(device)) / deviation.to(device)
         return (x.float(),)
 
+    def order(self, batch_size, generator):
+        """Return all row numbers in the random order of an epoch; see `Bags.order`."""
+        order = torch.randperm(len(self), generator=generator)
+        if isinstance(self.inputs, Bags):
+            return self.inputs.order(order, batch_size, generator)
+        return order
+
+    def chunks(self, batch_size):
+        """Cut all row numbers into parts that are predicted at a time; see `Bags.chunks`."""
+        if isinstance(self.inputs, Bags):
+            return self.inputs.chunks(batch_size)
+        return torch.arange(len(self)).split(batch_size)
+
     def take(self, rows):
         """Return some rows as a data set of their own, in the order of `rows`."""
         rows = np.asarray(rows)
@@ -195,6 +214,56 @@ class Bags:
         for i, (first, length) in enumerate(zip(offsets, lengths)):
             out[i, :length] = torch.as_tensor(np.asarray(self.values[first : first + length]))
         return out, torch.arange(out.shape[1]) < torch.as_tensor(lengths)[:, None]
+
+    def order(self, order, batch_size, generator):
+        """Change a random order so that batches cut from it hold bags of similar length.
+
+        In random company bags are mostly padding where lengths span orders of magnitude. Pools of
+        `POOL` batches are sorted by length and cut, and the batches shuffled: company still
+        changes from epoch to epoch.
+
+        Parameters
+        ----------
+        order : torch.Tensor of shape (n,)
+            Row numbers in random order.
+        batch_size : int
+            Bags in a batch.
+        generator : torch.Generator
+            Source of the order of batches.
+
+        Returns
+        -------
+        torch.Tensor of shape (n,)
+            The same row numbers; a last batch that is not full stays last.
+        """
+        lengths, batches = torch.as_tensor(self.lengths), []
+        for pool in order.split(POOL * batch_size):
+            batches += pool[lengths[pool].argsort(stable=True)].split(batch_size)
+        full = len(order) // batch_size
+        shuffled = [batches[i] for i in torch.randperm(full, generator=generator)]
+        return torch.cat([*shuffled, *batches[full:]])
+
+    def chunks(self, batch_size):
+        """Cut all row numbers, shortest bag first, so that no padded part is larger than memory.
+
+        Parameters
+        ----------
+        batch_size : int
+            Bags at a time at most.
+
+        Returns
+        -------
+        list of torch.Tensor
+            Parts of one bag, or of at most `CELLS` numbers when padded.
+        """
+        order = np.argsort(self.lengths, kind="stable")
+        parts, first = [], 0
+        for i, row in enumerate(order):
+            padded = (i - first + 1) * int(self.lengths[row]) * self.shape[1]
+            if i > first and (padded > CELLS or i - first == batch_size):
+                parts.append(torch.as_tensor(order[first:i]))
+                first = i
+        return [*parts, torch.as_tensor(order[first:])] if len(order) else parts
 
 
 @dataclass(frozen=True, eq=False)

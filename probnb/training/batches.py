@@ -108,12 +108,13 @@ def predict_logits(fabric, model, data, batch_size=512):
         Examples at a time and process.
     """
     model.eval()
-    parts = []
+    parts, chunks = [], data.chunks(batch_size * fabric.world_size)
     with fabric.autocast():  # an averaged model is not set up by Fabric
-        for rows in torch.arange(len(data)).split(batch_size * fabric.world_size):
+        for rows in chunks:
             mine = rows[fabric.global_rank :: fabric.world_size]
             parts.append(gather(fabric, model(*data.batch(mine)), len(rows)))
-    return torch.cat(parts)
+    logits = torch.cat(parts)
+    return logits[torch.cat(list(chunks)).argsort().to(logits.device)]  # bags go by length
 
 
 def gather(fabric, logits, rows):

@@ -262,7 +262,7 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
     model.train()
     seed = np.random.SeedSequence([recipe.seed, epoch, 1]).generate_state(1)[0]
     generator = torch.Generator().manual_seed(int(seed))
-    order = torch.randperm(len(data), generator=generator)
+    order = data.order(recipe.batch_size, generator)
     draws = torch.rand(len(data), data.draws, generator=generator)
     total, weight = torch.zeros(2, device=fabric.device)
     for batch in cut(order, recipe.batch_size, fabric.world_size):

@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from probnb.data.bags import (
-    convert_release,
-    length_buckets,
-    load_tensors,
-    read_bags,
-    slide_splits,
-    write_bags,
-)
+from probnb.data import base
+from probnb.data.bags import convert_release, load_tensors, read_bags, slide_splits, write_bags
 from probnb.data.base import Bags, ProbabilityData
+from probnb.training.batches import make_fabric, predict_logits
+from probnb.training.models import AttentionMIL
 
 LENGTHS = [3, 1, 7, 2]
 
@@ -129,30 +125,75 @@ def test_files_that_are_not_bags(tmp_path):
         read_bags(tmp_path / "other.h5")
 
 
-# Length buckets.
+# Batches of similar length, and predictions in bounded memory.
 
 
-def test_buckets_hold_every_bag_once_and_save_padding():
-    rng = np.random.default_rng(1)
-    lengths = np.clip(np.exp(rng.normal(5, 1.5, 1000)), 1, 20_000).astype(int)
-
-    def padded(batches):
-        return sum(len(rows) * lengths[rows].max() for rows in batches)
-
-    batches = length_buckets(lengths, 16, seed=3)
-    np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(1000))
-    assert max(map(len, batches)) == 16
-    plain = length_buckets(lengths, 16, seed=3, pool=1)
-    assert padded(batches) < 0.6 * padded(plain)
+def slides(n=1000, seed=1):
+    """Bags of which only the lengths matter: from one tile to twenty thousand."""
+    rng = np.random.default_rng(seed)
+    lengths = np.clip(np.exp(rng.normal(5, 1.8, n)), 1, 20_000).astype(int)
+    values = np.lib.stride_tricks.as_strided(
+        np.ones(1, np.float32), (int(lengths.sum()), 8), (0, 0)
+    )
+    return ProbabilityData(Bags(values, lengths), np.arange(n) % 2)
 
 
-def test_buckets_change_with_the_seed_alone():
-    lengths = np.arange(1, 101)
-    a, b, c = (length_buckets(lengths, 8, seed=s) for s in (0, 0, 1))
-    assert all(np.array_equal(x, y) for x, y in zip(a, b))
-    assert not all(np.array_equal(x, y) for x, y in zip(a, c))
-    with pytest.raises(ValueError, match="batch_size must be an integer"):
-        length_buckets(lengths, 0)
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("n", [1000, 992, 17, 16, 5])
+def test_an_epoch_has_every_bag_once(n):
+    order = slides(n).order(16, generator())
+    np.testing.assert_array_equal(order.sort().values, np.arange(n))
+
+
+def test_batches_of_similar_length_save_padding():
+    data = slides()
+    lengths = data.inputs.lengths
+
+    def padded(order):
+        return sum(len(rows) * lengths[rows].max() for rows in order.split(16))
+
+    ours = padded(data.order(16, generator()))
+    assert ours < 0.5 * padded(torch.randperm(1000, generator=generator()))
+    one, two = data.order(16, generator(3)), data.order(16, generator(4))
+    assert torch.equal(one, data.order(16, generator(3)))
+    assert not torch.equal(one, two)
+
+
+def test_the_order_of_other_data_is_what_it_was():
+    data = ProbabilityData(torch.zeros(50, 2), np.arange(50) % 2)
+    expected = torch.randperm(50, generator=generator(7))
+    assert torch.equal(data.order(8, generator(7)), expected)
+    assert [len(rows) for rows in data.chunks(20)] == [20, 20, 10]
+
+
+def test_parts_to_predict_fit_into_memory(monkeypatch):
+    monkeypatch.setattr(base, "CELLS", 50_000)
+    data = slides()
+    chunks = data.chunks(64)
+    np.testing.assert_array_equal(torch.cat(chunks).sort().values, np.arange(1000))
+    lengths = data.inputs.lengths
+    for rows in chunks:
+        assert len(rows) <= 64
+        assert len(rows) == 1 or 8 * len(rows) * lengths[rows].max() <= 50_000
+    assert any(len(rows) == 1 for rows in chunks)  # longer than memory by itself
+    assert any(len(rows) == 64 for rows in chunks)
+
+
+def test_predictions_come_back_in_the_order_of_the_rows(monkeypatch):
+    monkeypatch.setattr(base, "CELLS", 40)
+    torch.manual_seed(0)
+    net = AttentionMIL(5, hidden=4, attention=3)
+    rng = np.random.default_rng(0)
+    lengths = [3, 1, 7, 2, 5, 1]
+    values = rng.normal(size=(sum(lengths), 5)).astype(np.float32)
+    data = ProbabilityData(Bags(values, lengths), [0, 1, 0, 1, 0, 1])
+    logits = predict_logits(make_fabric("cpu", "32-true"), net, data)
+    with torch.no_grad():
+        alone = torch.cat([net(*data.batch([i])) for i in range(6)])
+    torch.testing.assert_close(logits, alone)
 
 
 # The authors' release, two pickled mappings by slide.
