@@ -41,8 +41,12 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
         folder.
     size : tuple of int, default=(130, 355)
         Height and width of the inputs.
-    every, continuations, seed
-        See `write_traffic`.
+    every : int, default=3
+        Every how many frames vehicles have a label.
+    continuations : int, default=400
+        Futures drawn for each probability.
+    seed : int, default=0
+        The same seed gives the same scenes.
     cache_dir : path-like, optional
         Where files and decoded frames are kept: by default as for
         `probnb.data.utkface.read_utkface`.
