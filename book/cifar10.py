@@ -35,9 +35,7 @@
 
 # %% tags=["parameters"]
 data = "digits"  # digits, cifar10, cifar10h or ferplus
-question = (
-    None  # rule (p = c/10), judged (simulated people), cat, ..., neutral, happiness, negative, ...
-)
+question = None  # rule, judged, cat and so on, neutral, happiness, negative; None is the usual
 data_dir = None  # folder with cifar10-jpeg.tar.gz or cifar-10-batches-py, cifar10h, ferplus.npz
 inputs = "gradients"  # gradients (a small network) or pixels (a ResNet-18)
 profile = None  # smoke, quick, cpu or paper; None is quick

@@ -43,12 +43,14 @@ def digit_rows(splits, examples=12):
     rows = []
     for value in levels:
         found = np.flatnonzero(p == value)[:examples]
-        images = test.inputs[found, 0].numpy()
-        blank = np.zeros((examples - len(found), side, side), images.dtype)
-        rows.append(np.concatenate([*images, *blank], axis=1))
+        images = np.zeros((examples, side, side + 2), np.uint8)
+        images[: len(found), :, :side] = test.inputs[found, 0].numpy()
+        rows.append(np.pad(np.concatenate(images, axis=1), ((0, 2), (0, 0))))
     _, (ax,) = grid(1, size=(4.6, 4.0))
     ax.imshow(255 - np.concatenate(rows), cmap="gray", vmin=0, vmax=255)
-    ax.set_yticks(side * (np.arange(len(levels)) + 0.5), [f"{value:.1f}" for value in levels])
+    ax.set_yticks(
+        (side + 2) * np.arange(len(levels)) + side / 2, [f"{value:.1f}" for value in levels]
+    )
     ax.set(xticks=[], ylabel="Probability of outcome 1, $p = c/10$")
     ax.grid(False)
     ax.spines[:].set_visible(False)
@@ -108,10 +110,12 @@ def ratio_figure(ratios, paper, methods=("ce", "cape_bin", "cape_kernel")):
             rows = ratios[(ratios["direction"] == direction) & (ratios["method"] == m)]
             ax.plot(rows["clip"], rows["ratio"], marker=marks[m], ms=4, label=METHODS[m].label)
         ax.set(xscale="log", xlabel="Clipping before the logarithm", title=name)
+        ax.set_xticks([1e-2, 1e-4, 1e-8, 1e-12, 1e-16])
+        ax.minorticks_off()
         ax.invert_xaxis()
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 30)
     axes[0].set_ylabel("KL$_p$ / MSE$_p$")
-    axes[1].legend(loc="upper left")
+    axes[0].legend(loc="upper left")
     return axes
 
 

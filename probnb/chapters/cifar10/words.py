@@ -248,16 +248,17 @@ def say_ratio(paper, ratios, clips):
         return text + "No clipping of the printed direction gives them either."
     listed = ", ".join(f"{METHODS[m].label} {c:.0e}" for m, c in found.items())
     spread = np.ptp(np.log10(list(found.values())))
+    text += (
+        "So it is not that direction. The printed one is infinite, because one class has p = 0, "
+        "unless p is clipped, and then grows by the same amount with every decade: it meets the "
+        f"paper's ratio where p is clipped at {listed}. "
+    )
+    if spread < 2:
+        return text + "That is one constant for all rows."
     return text + (
-        "The printed direction is infinite, because one class has p = 0, unless p is clipped; it "
-        f"then grows by the same amount with every decade, and meets the paper's ratio at {listed}"
-        + (
-            f", {spread:.0f} decades apart: one program with one constant would not give all of "
-            "them with predictions like ours, but predictions that differ on the class with "
-            "p = 0 would."
-            if spread > 2
-            else ", which is one constant for all rows."
-        )
+        f"These lie {spread:.0f} decades apart, so that no one constant gives all three with our "
+        "predictions; the paper's must differ from ours, and between rows, on the class with "
+        "p = 0, which that direction weighs above all else."
     )
 
 
