@@ -44,7 +44,9 @@ def test_verdicts_follow_the_intervals():
 def test_conclusions_say_what_the_numbers_say():
     text = conclusions(RESULT, "linear")
     better, worse, unclear, cape, lowest = text.split("\n")[2:]
-    assert better.startswith("- **Lower than CE early-stop in this training:** CE + resampled labels")
+    assert better.startswith(
+        "- **Lower than CE early-stop in this training:** CE + resampled labels"
+    )
     assert "CaPE (bin)" in better and "Platt" not in better
     assert worse.startswith("- **Higher than CE early-stop in this training:** CE overfit")
     assert "Platt scaling" in unclear
