@@ -142,7 +142,8 @@ def test_keys_survive():
     part = ProbabilityData(torch.zeros(4, 3, 8, 8), [0, 1, 0, 1], augment=(Mirror(),))
     data = Splits(part, part, part, "utkface sha256=abc scenario=linear size=48 n=23708 seed=0")
     profile = make_profile(
-        "cpu", epochs=60, patience=8, cape="printed", finetune_schedule="cosine", finetune_epochs=8, focal=(1.0, 2.0),
+        "cpu", epochs=60, patience=8, cape="printed", finetune_schedule="cosine",
+        finetune_epochs=8, focal=(1.0, 2.0),
         entropy=(0.3, 1.0), mmce=(1.0, 3.0), bins=(5, 15), sigma=0.05,
         finetune_learning_rate=(1e-2, 1e-3),
     )  # fmt: skip

@@ -57,7 +57,7 @@ def test_conclusions_say_what_the_numbers_say():
 def test_conclusions_change_with_the_numbers():
     swapped = dict(PREDICTIONS, cape_bin=PREDICTIONS["ce_overfit"])
     text = conclusions(bootstrap(Y, swapped, P, replicates=200, progress=False), "linear")
-    worse = next(line for line in text.split("\n") if line.startswith("- **Worse"))
+    worse = next(line for line in text.split("\n") if line.startswith("- **Higher"))
     assert "CaPE (bin)" in worse
 
 
