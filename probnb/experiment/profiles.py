@@ -153,6 +153,7 @@ PROFILES = {
         finetune_epochs=3,
         members=3,
         candidates=1,
+        grid={"finetune_learning_rate": (1e-2, 1e-3)},
     ),
     "cpu": Profile(
         images=None,
