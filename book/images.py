@@ -252,7 +252,8 @@ Markdown(words.how_to_predict(*keep_chosen(folder, kept, choice, splits.test, de
 # from, and a checksum of each file; nothing in it is code. From Python:
 #
 # ```python
-# from probnb.model import load_model, predict_images
+# from probnb.model import load_model
+# from probnb.predict import predict_images
 #
 # model = load_model("model")
 # for name, probability, reason in predict_images(model, "new_images"):
