@@ -209,12 +209,15 @@ axes = learning_curve_figure(points, differences, choice)
 # ## The report on the test images
 #
 # The same report as that of {doc}`evaluate`, which explains every table, on the test images' predictions
-# by the models as they can be kept.
+# by the models as they can be kept, which are written to `test.csv` beside the run's record.
 
 # %% tags=["hide-input"]
+from probnb import store
 from probnb.report import check_table, make_report
 
-table = check_table(judged(kept, splits.test))
+frame = judged(kept, splits.test)
+store.replace_file(run.directory / "test.csv", lambda file: frame.to_csv(file, index=False))
+table = check_table(frame)
 report = make_report(table, "CE early-stop", min(15, len(table.y)), replicates, seed)
 report.in_short()
 
@@ -252,7 +255,8 @@ Markdown(words.how_to_predict(*keep_chosen(folder, kept, choice, splits.test, de
 # from, and a checksum of each file; nothing in it is code. From Python:
 #
 # ```python
-# from probnb.model import load_model, predict_images
+# from probnb.model import load_model
+# from probnb.predict import predict_images
 #
 # model = load_model("model")
 # for name, probability, reason in predict_images(model, "new_images"):

@@ -58,7 +58,8 @@ def main(arguments=None):
 def _predict(given):
     from tqdm import tqdm
 
-    from .model import image_entries, load_model, predict_images  # torch: after the arguments
+    from .model import load_model  # torch: after the arguments
+    from .predict import image_entries, predict_images
 
     model = load_model(given.model)
     total, _ = image_entries(given.images, given.key)

@@ -16,7 +16,8 @@ from probnb.calibrators import PlattScaling
 from probnb.data import ProbabilityData
 from probnb.data.base import channel_scale
 from probnb.data.drawn import drawn_faces
-from probnb.model import Model, load_model, predict_images, save_model
+from probnb.model import Model, load_model, save_model
+from probnb.predict import predict_images
 from probnb.training.models import network
 
 FACES, AGES = drawn_faces(48, size=24)

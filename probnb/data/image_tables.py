@@ -222,7 +222,8 @@ def outcome_folders(listing, positive=None):
         raise ValueError(
             f"images: without a table of outcomes, there must be a folder for each; {error}"
         ) from None
-    table = pd.DataFrame({"path": names, "y": [float(top == one) for top in tops]})
+    paths = pd.Series(names, dtype=object)  # a name need not be Unicode
+    table = pd.DataFrame({"path": paths, "y": [float(top == one) for top in tops]})
     if split is not None:
         table["split"] = split
     zero = next(label for label in labels if label != one)

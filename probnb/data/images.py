@@ -149,7 +149,7 @@ def _read_files(path, outcomes, how, key, positive, columns):
     else:
         table, notes = read_outcomes(outcomes, columns, positive)
     names, reasons = match_names(table["path"], listing)
-    table["name"] = [name or path for name, path in zip(names, table["path"])]
+    table["name"] = [_shown(name or path) for name, path in zip(names, table["path"])]
     table["reason"] = pd.Series(reasons, dtype=object)
     unlisted = sum(map(bool, map(ENDINGS.search, set(listing.files) - set(names))))
     if unlisted and outcomes is not None:
@@ -167,6 +167,11 @@ def _read_files(path, outcomes, how, key, positive, columns):
     decoded = decode_sources(wanted, read, *how)
     row = {name: i for i, name in enumerate(wanted)}
     return _join(table.drop(columns="path"), [row.get(name, -1) for name in names], decoded, notes)
+
+
+def _shown(name):
+    """A file's name as text, whatever its bytes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _read_array(path, outcomes, how, key, positive, columns):

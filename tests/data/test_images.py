@@ -140,7 +140,9 @@ def test_folders_for_the_parts(tmp_path):
         assert (part.outcomes.numpy() == [f"/{1}/" in path for path in part.ids]).all()
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "h5", "zarr", "channels second", "grey", "16 bit"])
+@pytest.mark.parametrize(
+    "kind", ["npy", "npz", "h5", "zarr", "zarr group", "channels second", "grey", "16 bit"]
+)
 def test_arrays(tmp_path, table, kind):
     plain = table.drop(columns="path")
     values, path = PIXELS, tmp_path / "x.npy"
@@ -154,10 +156,14 @@ def test_arrays(tmp_path, table, kind):
         with h5py.File(path, "w") as file:
             file["a/images"], file["y"] = values, Y.astype(int)
         plain = None
-    elif kind == "zarr":
+    elif kind.startswith("zarr"):
         zarr = pytest.importorskip("zarr")
         path = tmp_path / "x.zarr"
-        zarr.save_array(path, values)
+        if kind == "zarr":
+            zarr.save_array(path, values)
+        else:
+            zarr.save_group(path, images=values, y=Y.astype(int))
+            plain = None
     else:
         values = {
             "channels second": values.transpose(0, 3, 1, 2),
@@ -438,6 +444,15 @@ def test_scale_of_mapped_images_is_that_of_images_in_memory(folder, table, monke
 
 
 # Paths
+
+
+def test_names_that_are_not_unicode(folder):
+    for i in range(N):
+        place = folder / str(int(Y[i]))
+        place.mkdir(exist_ok=True)
+        (folder / f"{i:03d}.png").rename(place / os.fsdecode(b"\xff\xe4%d.png" % i))
+    names = {name for part in load_images(folder, size=12).parts().values() for name in part.ids}
+    assert names == {rf"{int(Y[i])}/\xff\xe4{i}.png" for i in range(N)}
 
 
 def test_paths_are_found_however_written(tmp_path):
