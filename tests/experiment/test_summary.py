@@ -44,7 +44,9 @@ def test_verdicts_follow_the_intervals():
 def test_conclusions_say_what_the_numbers_say():
     text = conclusions(RESULT, "linear")
     better, worse, unclear, cape, lowest = text.split("\n")[2:]
-    assert better.startswith("- **Lower than CE early-stop in this training:** CE + resampled labels")
+    assert better.startswith(
+        "- **Lower than CE early-stop in this training:** CE + resampled labels"
+    )
     assert "CaPE (bin)" in better and "Platt" not in better
     assert worse.startswith("- **Higher than CE early-stop in this training:** CE overfit")
     assert "Platt scaling" in unclear
@@ -55,7 +57,7 @@ def test_conclusions_say_what_the_numbers_say():
 def test_conclusions_change_with_the_numbers():
     swapped = dict(PREDICTIONS, cape_bin=PREDICTIONS["ce_overfit"])
     text = conclusions(bootstrap(Y, swapped, P, replicates=200, progress=False), "linear")
-    worse = next(line for line in text.split("\n") if line.startswith("- **Worse"))
+    worse = next(line for line in text.split("\n") if line.startswith("- **Higher"))
     assert "CaPE (bin)" in worse
 
 
