@@ -41,7 +41,8 @@ source = None  # weather: radar or simulated
 fold = None  # weather: which fifth of the days is tested; by default the seed's
 tile = spacing = lead = stride = None  # weather: km, and minutes
 wet = coverage = None  # weather: least area mean in mm/h, least share of pixels with data
-cohorts = rule = horizon = inputs = None  # cancer: tables; paper, known or ipcw; months; genes, ...
+cohorts = None  # cancer: lung, all, or names of tables
+rule = horizon = inputs = None  # cancer: paper, known or ipcw; months; genes or clinical
 label = None  # collision: which label of the boxes
 
 # %% tags=["parameters"]
