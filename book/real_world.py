@@ -41,7 +41,8 @@ source = None  # weather: radar or simulated
 fold = None  # weather: which fifth of the days is tested; by default the seed's
 tile = spacing = lead = stride = None  # weather: km, and minutes
 wet = coverage = None  # weather: least area mean in mm/h, least share of pixels with data
-cohorts = rule = horizon = None  # cancer: tables; paper, known or ipcw; months
+cohorts = None  # cancer: lung, all, or names of tables
+rule = horizon = inputs = None  # cancer: paper, known or ipcw; months; genes or clinical
 label = None  # collision: which label of the boxes
 
 # %% tags=["parameters"]
@@ -62,7 +63,8 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 check_parameters(
     globals(),
     f"""task data_dir profile seed methods device results_dir replicates retrain
-    source fold tile spacing lead stride wet coverage cohorts rule horizon label
+    source fold tile spacing lead stride wet coverage cohorts rule horizon inputs
+    label
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
 from probnb.chapters.real_world.task import get_task
@@ -79,7 +81,7 @@ profile = default_profile(profile)
 settings = task.profile(profile, globals())
 radar = dict(source=source, fold=fold, tile=tile, spacing=spacing, lead=lead, stride=stride)
 radar = dict(radar, wet=wet, coverage=coverage)
-patients = dict(cohorts=cohorts, rule=rule, horizon=horizon)
+patients = dict(cohorts=cohorts, rule=rule, horizon=horizon, inputs=inputs)
 given = task.given(radar | patients | dict(label=label), profile)
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)

@@ -8,6 +8,7 @@ are days.
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -126,11 +127,11 @@ class Windows:
         frames, corners = self.frames[rows], self.corners[rows]
         if frames.ndim == 1:
             return self[np.atleast_1d(rows)][0]
-        out = np.empty((len(frames), *self.shape[1:]), np.uint8)
+        out, maps = np.empty((len(frames), *self.shape[1:]), np.uint8), _opened(self.maps)
         for row, ((top, left), stack) in enumerate(zip(corners, frames)):
             area = slice(top, top + self.tile), slice(left, left + self.tile)
             for channel, frame in enumerate(stack):
-                out[row, channel] = self._read(np.asarray(self.maps[frame][area]))
+                out[row, channel] = self._read(np.asarray(maps[frame][area]))
         return out
 
     def _read(self, counts):
@@ -143,6 +144,13 @@ class Windows:
         )
         rate, share = pooled[0].numpy()
         return encode(rate / np.maximum(share, 1e-6))
+
+
+def _opened(maps):
+    """Maps on disk opened anew, so that pages read for other batches do not stay in memory."""
+    if isinstance(maps, np.memmap) and isinstance(maps.base, mmap.mmap):
+        return np.memmap(maps.filename, maps.dtype, "r", maps.offset, maps.shape)
+    return maps
 
 
 def encode(rate):
@@ -315,7 +323,7 @@ def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=N
     -------
     probnb.data.base.Splits
         Inputs uint8 of shape (n, 3, size, size), in memory where they are few, else read from the
-        maps batch by batch. ``report`` counts what was left out and names the days.
+        maps batch by batch. ``report`` counts what was left out and holds the question.
     """
     question = question or Question()
     found, report = find_windows(series, question)
@@ -328,7 +336,7 @@ def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=N
         f"{series.source} {asdict(question)} size {size or question.tile} fold {fold % folds} of "
         f"{folds} limit {limit}"
     )
-    report = {**series.report, **report, "windows": len(part)}
+    report = {**series.report, **report, "windows": len(part), "question": asdict(question)}
     return Splits(*parts, source=source, report=report)
 
 

@@ -229,6 +229,16 @@ def test_an_epoch_of_large_windows_holds_one_batch(tmp_path):
     assert peak < whole / 5
 
 
+def test_maps_on_disk_are_read_as_from_memory(tmp_path):
+    maps = series().maps
+    np.save(tmp_path / "m.npy", maps)
+    disk = np.load(tmp_path / "m.npy", mmap_mode="r")
+    for view in (slice(None), slice(20, None)):  # a part of a file is a view into it
+        frames, corners = [[0, 2, 4], [7, 9, 11]], [[0, 4], [4, 8]]
+        ours = Windows(disk[view] if view.start else disk, 0.12, frames, corners, 4)[:]
+        np.testing.assert_array_equal(ours, Windows(maps[view], 0.12, frames, corners, 4)[:])
+
+
 def test_turning_keeps_means_and_movement():
     x = torch.randint(0, 255, (64, 3, 5, 5), dtype=torch.uint8)
     u = torch.rand(64, 3)

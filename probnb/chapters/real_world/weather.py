@@ -110,11 +110,12 @@ def describe(splits):
         if "fallback" in report:
             text += f"**There should have been radar here:** {report['fallback']}"
         return text
+    asked = report["question"]
     left_out = {
         "times with a missing map": "gap",
         "times whose maps would belong to two days": "midnight",
-        "windows with too few pixels with data": "no data",
-        "windows without rain on the last map": "dry",
+        f"windows with data on less than {asked['coverage']:.0%} of a map": "no data",
+        f"windows with less than {asked['wet']:g} mm/h on the last map": "dry",
         "ties": "tie",
         "unreadable files": "unreadable",
         "maps out of order or twice": "out of order",
@@ -122,7 +123,8 @@ def describe(splits):
     listed = [f"{report[key]:,} {name}" for name, key in left_out.items() if report.get(key)]
     days = sorted({day for part in parts.values() for day in part.groups})
     return (
-        f"{text}Of {report['maps']:,} maps, {days[0]} to {days[-1]}; left out: "
+        f"{text}They show areas of {asked['tile']} × {asked['tile']} km, from {report['maps']:,} "
+        f"maps, {days[0]} to {days[-1]}; left out: "
         f"{', '.join(listed) or 'nothing'}. Tested days: "
         f"{', '.join(sorted(set(splits.test.groups)))}."
     )
