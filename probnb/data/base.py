@@ -146,7 +146,7 @@ class ProbabilityData:
 
     def take(self, rows):
         """Return some rows as a data set of their own, in the order of `rows`."""
-        rows = np.asarray(rows)
+        rows = np.asarray(rows, dtype=np.int64)
         index = torch.as_tensor(rows, device=self.outcomes.device)
         cut = {
             name: getattr(self, name)[index if torch.is_tensor(getattr(self, name)) else rows]
@@ -323,7 +323,7 @@ def channel_scale(inputs):
     if "uint8" not in str(getattr(inputs, "dtype", "")):
         return None
     if not torch.is_tensor(inputs):  # evenly spaced rows of what may be larger than memory
-        inputs = _take(inputs, np.unique(np.linspace(0, len(inputs) - 1, SAMPLE).astype(int)))
+        inputs = _take(inputs, np.unique(np.linspace(0, inputs.shape[0] - 1, SAMPLE).astype(int)))
     shape = (1, -1, *[1] * (inputs.ndim - 2))
     count = inputs.numel() // inputs.shape[1]
     sums, squares = 0, 0

@@ -14,13 +14,13 @@ import types
 from pathlib import Path
 
 from .. import __version__, empirical
-from ..data import augment, base
+from ..data import base
 from ..training import batches, checkpoint, loop, losses, models, targets
 
 __all__ = ["fingerprint", "machine"]
 
-_SHARED = (loop, checkpoint, batches, base, augment)
-"""Modules whose code takes part in every training."""
+_GENERATED = ("__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__replace__")
+"""Methods that a dataclass writes itself, besides ``__init__``, which has no source either."""
 
 
 def fingerprint(job):
@@ -42,11 +42,34 @@ def fingerprint(job):
     loss = losses.LOSSES[job.loss] if isinstance(job.loss, str) else job.loss
     network = job.network.kind
     network = models.NETWORKS[network] if isinstance(network, str) else network
-    parts = [text for module in _SHARED for text in _module(module)]
-    parts += [*_code(loss), *_code(job.targets), *_code(network)]
+    used = [*_shared(), loss, job.targets, network]
     if isinstance(job.targets, targets.Calibrated):
-        parts += _module(empirical)
+        used += [empirical.p_emp_bin, empirical.p_emp_kernel]
+    parts = [text for value in used for text in _code(value)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _shared():
+    """Code that takes part in every training; checks of input and reports of it do not."""
+    return (
+        loop.fit,
+        loop.train_one_epoch,
+        loop._assess,
+        loop._make_scheduler,
+        loop._make_average,
+        loop._out_of_patience,
+        checkpoint.Run,
+        batches.use_fast_layout,
+        batches.predict_logits,
+        batches.gather,
+        batches.cut,
+        base.ProbabilityData.batch,
+        base.Splits.to,
+        base.channel_scale,
+        losses.CrossEntropy,
+        losses._cross_entropy,
+        losses._mean,
+    )
 
 
 def machine():
@@ -60,15 +83,6 @@ def machine():
     }
 
 
-def _module(module):
-    return [
-        text
-        for name, value in sorted(vars(module).items())
-        if getattr(value, "__module__", None) == module.__name__ and value is not base.Bags
-        for text in (name, *_code(value))
-    ]
-
-
 def _code(value):
     """Sources of a function, or of all functions of a class and of the classes it builds on."""
     if isinstance(value, types.FunctionType):
@@ -79,7 +93,7 @@ def _code(value):
         for kind in kinds
         if kind.__module__.split(".")[0] not in ("builtins", "torch", "torchvision", "typing")
         for name, member in sorted(vars(kind).items())
-        if isinstance(member, (types.FunctionType, property))
+        if isinstance(member, (types.FunctionType, property)) and name not in _GENERATED
         for text in (name, *_code(member.fget if isinstance(member, property) else member))
     ]
 
@@ -90,7 +104,7 @@ def _text(code):
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, SyntaxError, TypeError):
-        return code.co_code.hex()
+        return "" if code.co_name == "__init__" else code.co_code.hex()
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and len(body) > 1 and _is_text(body[0]):

@@ -112,7 +112,9 @@ def compare(result, reference, metric="mse_p", level=0.95):
     """
     others = [name for name in result.point.index if name != reference]
     rows = {name: result.difference(name, reference, level).loc[metric] for name in others}
-    table = pd.DataFrame(rows).T[["difference", "low", "high"]].astype(float)
+    columns = ["difference", "low", "high"]
+    table = pd.DataFrame({name: row[columns] for name, row in rows.items()}, index=columns).T
+    table = table.astype(float)
     table["verdict"] = np.select(
         [table["high"] < 0, table["low"] > 0], ["better", "worse"], "no difference shown"
     )
@@ -147,6 +149,8 @@ def conclusions(result, scenario, metric=None, level=0.95):
         f"{100 * result.point.loc['ce', metric]:.2f}. Paired {level:.0%} intervals on the same "
         f"resampled test rows ({len(result.samples):,} replicates) say of the others:"
     ]
+    if against.empty:
+        return f"{lines[0].split('. Paired')[0]}. No other row was asked for."
     wording = {
         "better": "Lower than CE early-stop in this training",
         "worse": "Higher than CE early-stop in this training",
