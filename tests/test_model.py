@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 
@@ -163,6 +164,10 @@ def test_images_are_predicted_as_they_were_in_memory(model, tmp_path):
     array = list(predict_images(model, tmp_path / "new.npy", "cpu"))
     assert [name for name, _, _ in array] == list(range(48))
     np.testing.assert_allclose([p for _, p, _ in array], [p for _, p, _ in rows], atol=1e-5)
+    for kind in ("gztar", "zip"):
+        archive = shutil.make_archive(tmp_path / "packed", kind, folder)
+        packed = {name: p for name, p, _ in predict_images(model, archive, "cpu", batch_size=7)}
+        np.testing.assert_allclose([packed[r[0]] for r in rows], [r[1] for r in rows], atol=1e-5)
     ((name, one, _),) = predict_images(model, folder / "03.png", "cpu")
     assert name == "03.png" and abs(one - rows[3][1]) < 1e-5
 
