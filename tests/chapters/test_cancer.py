@@ -1,12 +1,21 @@
 """The cancer task: its data, its words, its references, and what its runs say together."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from probnb.chapters.real_world import cancer_figures, cancer_references, cancer_study
+from probnb.chapters.real_world import (
+    cancer_figures,
+    cancer_page,
+    cancer_references,
+    cancer_runs,
+    cancer_study,
+    cancer_words,
+)
 from probnb.chapters.real_world.cancer import TASK
 from probnb.chapters.real_world.task import get_task
 from probnb.data.bags import write_bags
@@ -270,3 +279,70 @@ def test_real_lung_patients_end_to_end(data_dir, tmp_path):
     scores = evaluate(rows["y"], rows["ce"], weights=rows["weight"])
     assert 0.2 < scores["brier"] < 0.35
     assert not set(rows.columns) & {"months", "died", "stage", "age"}
+
+
+# Studies: what is kept of all folds and rules, and what is said of it.
+
+
+@pytest.fixture(scope="module")
+def study(people, runs):
+    extra = runs.assign(ensemble=runs["ce_finetuned"], platt=runs["ce"], cape_kernel=runs["ce"])
+    extra["Cox regression"] = extra["ce"]
+    order = ["rule", "seed", "id", *sorted(set(extra) - {"rule", "seed", "id"})]
+    tables = cancer_runs.summarise(extra[order], people, replicates=30)
+    record = {"patients": len(people), "profile": "quick", "version": "0", "date": "2026-01-01"}
+    return {**tables, "record": record}
+
+
+def test_a_study_holds_no_outcome_and_no_follow_up(study, people):
+    columns = set(study["predictions"].columns)
+    assert not columns & {"y", "weight", "months", "died", "group", "stage", "age"}
+    assert columns - {"rule", "seed", "id"} == set(study["scores"]["method"])
+    assert set(study["differences"]["unit"]) == {"patient", "site"}
+    assert (study["stages"]["patients"] >= 20).all()
+
+
+def test_a_study_is_read_as_it_was_written(study, tmp_path):
+    for name in cancer_runs.TABLES:
+        cancer_runs.write_table(tmp_path / "cancer-lung" / f"{name}.parquet", study[name])
+    (tmp_path / "cancer-lung" / "run.json").write_text(json.dumps(study["record"]))
+    found = cancer_page.find_studies(tmp_path)
+    assert list(found) == ["lung"]
+    pd.testing.assert_frame_equal(found["lung"]["scores"], study["scores"])
+    assert len(cancer_page.show_study("lung", found["lung"])) == 3
+
+
+def test_contrasts_are_differences_of_spreads(study, people, runs):
+    rows = study["contrasts"]
+    assert rows["claim"].tolist() == ["102", "103", "103", "104", "104"]
+    spread = study["spread"].set_index("method")
+    for row in rows.itertuples():
+        expected = spread.loc[row.first, row.spread] - spread.loc[row.second, row.spread]
+        assert row.difference == pytest.approx(expected, abs=1e-6)
+        assert row.low <= row.high
+
+
+def test_claims_follow_the_numbers(study):
+    table = cancer_words.claims(study).set_index("claim")
+    assert table.loc["53, 63", "verdict"] == "holds"  # CaPE has the least noise
+    assert table.loc["101", "verdict"].startswith("holds for")
+    assert table.loc["104", "verdict"] == "holds"
+    worse = study["differences"].copy()
+    worse[["difference", "low", "high"]] *= -1
+    worse = worse.rename(columns={"low": "high", "high": "low"})
+    table = cancer_words.claims({**study, "differences": worse}).set_index("claim")
+    assert table.loc["53, 63", "verdict"] == "contradicted"
+
+
+def test_sentences_name_what_they_measured(study):
+    brier = study["scores"]
+    brier = brier[(brier["metric"] == "brier") & (brier["trained"] == "ipcw")].set_index("method")
+    assert f"{100 * brier.loc['Kaplan-Meier', 'value']:.2f}" in cancer_words.best_sentence(study)
+    assert "no network learned anything" not in cancer_words.best_sentence(study)
+    assert "standard error of 0.046" in cancer_words.auc_sentence()
+    assert "under `ipcw`" in cancer_words.rules_sentence(study)
+    table = cancer_words.rules_table(study)
+    assert table.loc["CaPE (bin)", ("", "paper's table")] == "23.20"
+    assert "±" in table.loc["Kaplan-Meier", ("judged by its own rule", "known")]
+    pairs = cancer_words.differences_table(study)
+    assert pairs.loc["CaPE (bin) less CE early-stop", "interval over sites"].endswith("*")
