@@ -9,6 +9,7 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 from probnb.chapters.real_world import collision, collision_boxes
+from probnb.chapters.real_world.collision_words import skewed_claims
 from probnb.chapters.real_world.task import get_task
 from probnb.data import traffic_model
 from probnb.data.dashcam import DashcamInputs
@@ -161,11 +162,27 @@ def test_weighted_cross_entropy_is_lowest_at_weighted_odds(weight):
     assert abs(z.grad.item()) < 1e-9
 
 
+def test_printed_counts_and_what_the_paper_says_of_them(splits):
+    """Appendix K: 15 % collide, 13,582 samples; Table 10: Brier from 8.13 to 11.10."""
+    y, p = splits.test.outcomes.numpy(), splits.test.probabilities.numpy()
+    table = pd.DataFrame(
+        {"y": y, "p": p, "ce": np.full(len(y), 0.1), "platt": y, "ce_overfit": 1 - y}
+    )
+    rows = skewed_claims(splits, table).set_index("claim")
+    assert rows["paper"].iloc[0] == "2,096 of 13,582 samples: 15.4%"
+    assert rows["paper"].iloc[1].startswith("Brier 8.13 to 11.10")
+    assert rows["here"].iloc[1].startswith("Brier 0.00 to ")  # the overfitted row is not in print
+    assert rows["here"].iloc[1].split()[3] != "100.00,"
+    assert rows["here"].iloc[2] == f"known p {(p < 0.2).mean():.0%}, CE early-stop 100%"
+    assert rows["skewed"].iloc[0] == "mean p 13.3%"
+
+
 def test_figures(splits):
     axes = TASK.picture(splits)
     assert [ax.get_title()[:4] for ax in axes] == ["p = "] * 4
     p = splits.test.probabilities.numpy()
-    table = pd.DataFrame({"p": p, "ce": p, "Time to collision": np.full(len(p), 0.2)})
+    y = splits.test.outcomes.numpy()
+    table = pd.DataFrame({"y": y, "p": p, "ce": p, "Time to collision": np.full(len(p), 0.2)})
     left, right = TASK.page(splits, table)
     x, y = left.get_lines()[0].get_data()
     np.testing.assert_allclose(x, y, atol=1e-6)  # what predicts p lies on the diagonal

@@ -132,9 +132,13 @@ def picture(splits):
 
 
 def page(splits, table):
-    """Draw the figures that only this task has."""
-    from .collision_figures import truth_figure
+    """Show what only this task has: the paper's words on skewness, and the known probability."""
+    from IPython.display import display
 
+    from .collision_figures import truth_figure
+    from .collision_words import skewed_claims
+
+    display(skewed_claims(splits, table).style.hide(axis="index"))
     return truth_figure(table) if "p" in table else None
 
 
