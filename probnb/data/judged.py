@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..metrics.votes import check_votes
 from ..validation import check_integer
 from .base import ProbabilityData, Splits
 
@@ -69,15 +70,8 @@ def draw_vote(k, n, seed=0):
     (array([0, 1]), array([0, 9]), array([9, 9]))
     """
     seed = check_integer(seed, "seed", minimum=0)
-    k, n = _counts(k, "k"), _counts(n, "n")
-    if k.shape != n.shape:
-        raise ValueError(f"k and n must have the same length; got {len(k)} and {len(n)}.")
-    wrong = (n < 2) | (k < 0) | (k > n)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"n must be at least 2 and k in [0, n]; got {k[row]} of {n[row]} in row {row}."
-        )
+    votes = check_votes(k, n, ("k", "n"))
+    k, n = votes.ones.astype(np.int64), votes.counts.astype(np.int64)
     y = (np.random.default_rng(seed).random(len(k)) * n < k).astype(np.int64)
     return y, k - y, n - 1
 
@@ -148,12 +142,3 @@ def cut(rows, n, seed=0):
         name: np.sort(np.random.default_rng(sub[name]).permutation(part)[: most[name]])
         for name, part in rows.items()
     }
-
-
-def _counts(values, name):
-    values = np.asarray(values)
-    if values.ndim != 1 or (values.dtype.kind not in "iub" and (values != np.floor(values)).any()):
-        raise ValueError(
-            f"{name} must be a vector of whole numbers; got shape {values.shape}, {values.dtype}."
-        )
-    return values.astype(np.int64)

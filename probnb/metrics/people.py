@@ -2,7 +2,9 @@
 
 Where k of n people said yes, k/n estimates p without bias, and so does every polynomial in p of
 degree at most n have an unbiased estimate. The entropy of p is no polynomial; the least biased
-estimate that n answers allow is found here by linear programming, with a bound on its bias.
+estimate that n answers allow is found here by linear programming, with a bound on its bias. It is
+several times nearer than the series that `probnb.metrics.repeated` cuts off, and may be off in
+either direction.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from scipy.optimize import linprog
 from scipy.special import entr, xlogy
 from scipy.stats import binom, hypergeom
 
-from ..validation import check_integer, check_probabilities
+from ..validation import check_integer, check_probabilities, check_same_length
+from .votes import check_votes
 
 __all__ = ["entropy_terms", "kl_terms", "second_group"]
 
@@ -62,7 +65,7 @@ def entropy_terms(k, n):
     >>> terms.round(2), bias.round(4)
     (array([0.  , 0.62, 0.  ]), array([0.0037, 0.0037, 0.0037]))
     """
-    k, n = check_counts(k, n)
+    k, n = _counts(k, n)
     terms, bias = np.empty(len(k)), np.empty(len(k))
     for size in np.unique(n):
         rows = n == size
@@ -109,10 +112,9 @@ def kl_terms(k, n, p_hat):
     >>> round(float((a - b).mean()), 4)
     0.0243
     """
-    k, n = check_counts(k, n)
+    k, n = _counts(k, n)
     p_hat = check_probabilities(p_hat, "p_hat")
-    if len(p_hat) != len(k):
-        raise ValueError(f"p_hat must have the length of k, {len(k)}; got {len(p_hat)}.")
+    check_same_length(k, p_hat, ("k", "p_hat"))
     q = k / n
     entropy, bias = entropy_terms(k, n)
     with np.errstate(divide="ignore"):
@@ -158,7 +160,7 @@ def second_group(k, n, sizes=(1, 3, 9)):
     1.0  0.278  0.556
     inf  0.000  0.278
     """
-    k, n = check_counts(k, n, least=2)
+    k, n = _counts(k, n, least=2)
     variance = (k * (n - k) / (n * (n - 1))).mean()
     entropy = entropy_terms(k, n)[0].mean()
     rows = {}
@@ -170,28 +172,9 @@ def second_group(k, n, sizes=(1, 3, 9)):
     return pd.DataFrame(rows, index=["mse_p", "brier", "kl_p"]).T
 
 
-def check_counts(k, n, least=1):
-    """Return k and n as integer vectors of one length, with k in [0, n] and n at least `least`."""
-    vectors = []
-    for values, name in ((k, "k"), (n, "n")):
-        values = np.asarray(values)
-        whole = values.ndim == 1 and len(values) and values.dtype.kind in "iufb"
-        if not whole or not np.isfinite(values).all() or (values != np.floor(values)).any():
-            raise ValueError(
-                f"{name} must be a vector of whole numbers; got shape {values.shape}, "
-                f"{values.dtype}."
-            )
-        vectors.append(values.astype(np.int64))
-    k, n = vectors
-    if k.shape != n.shape:
-        raise ValueError(f"k and n must have the same length; got {len(k)} and {len(n)}.")
-    wrong = (n < least) | (k < 0) | (k > n)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"n must be at least {least} and k in [0, n]; got {k[row]} of {n[row]} in row {row}."
-        )
-    return k, n
+def _counts(k, n, least=1):
+    votes = check_votes(k, n, ("k", "n"), least)
+    return votes.ones.astype(int), votes.counts.astype(int)
 
 
 @cache

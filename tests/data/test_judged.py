@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from probnb.data.judged import cut, draw_vote, judge
 
 
-@given(st.lists(st.integers(2, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))))
+@given(
+    st.lists(
+        st.integers(2, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1
+    )
+)
 def test_one_vote_and_the_others_are_all_votes(counts):
     k, n = np.array(counts, int).reshape(-1, 2).T
     y, k_rest, n_rest = draw_vote(k, n, seed=3)
@@ -31,10 +35,10 @@ def test_the_vote_is_yes_as_often_as_the_votes_are_and_independent_of_the_others
 @pytest.mark.parametrize(
     ("k", "n", "message"),
     [
-        ([0], [1], "n must be at least 2.*0 of 1 in row 0"),
-        ([0, 4], [3, 3], "k in .0, n.; got 4 of 3 in row 1"),
-        ([0.5], [3], "k must be a vector of whole numbers"),
-        ([[1]], [3], "k must be a vector"),
+        ([0], [1], "n must be at least 2.*got 1 in row 0"),
+        ([0, 4], [3, 3], "k must be in .0, n.; got 4 of 3 in row 1"),
+        ([0.5], [3], "k must be whole numbers"),
+        ([[1]], [3], "k must be one-dimensional"),
         ([1, 1], [3], "same length; got 2 and 1"),
     ],
 )

@@ -99,11 +99,10 @@ def test_second_group_of_unknown_size_has_no_kl():
 @pytest.mark.parametrize(
     ("k", "n", "message"),
     [
-        ([3], [2], "k in .0, n.; got 3 of 2 in row 0"),
+        ([3], [2], "k must be in .0, n.; got 3 of 2 in row 0"),
         ([-1], [2], "got -1 of 2"),
-        ([0.5], [2], "k must be a vector of whole numbers"),
-        ([1], [np.nan], "n must be a vector of whole numbers"),
-        ([], [], "k must be a vector"),
+        ([0.5], [2], "k must be whole numbers; got 0.5 in row 0"),
+        ([], [], "k must have at least one row"),
         ([1, 1], [2], "same length; got 2 and 1"),
     ],
 )
@@ -114,5 +113,5 @@ def test_counts_that_cannot_be_are_refused(k, n, message):
 
 
 def test_predictions_of_another_length_are_refused():
-    with pytest.raises(ValueError, match="p_hat must have the length of k, 2; got 1"):
+    with pytest.raises(ValueError, match="same length; got 2 and 1"):
         kl_terms([1, 0], [2, 2], [0.5])

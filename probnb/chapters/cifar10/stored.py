@@ -124,7 +124,8 @@ def publish(runs, directory):
         rows.append(points[["method", "value", "spread"]].assign(metric="models", reference=""))
     if "k" in tests[0]:
         pooled = pd.concat(tests)
-        group = second_group(pooled["k"], pooled["n"], PEOPLE).drop(index=np.inf)
+        group = second_group(pooled["k"].to_numpy(), pooled["n"].to_numpy(), PEOPLE)
+        group = group.drop(index=np.inf)
         people = {"method": "people", "metric": "mse_p", "reference": group.index.astype(int)}
         rows.append(pd.DataFrame({**people, "value": group["mse_p"].to_numpy()}))
     comparison = pd.concat(rows, ignore_index=True)
