@@ -105,6 +105,7 @@ def test_headers_of_any_kind(options):
         (file(RAW, time="321500"), "f must have a time in its header"),
         (file(RAW, interval=0), "f must have INT of at least 1"),
     ],
+    ids=range(11),  # the contents would be names of tests, and differ with the time of day
 )
 def test_damage_is_named(content, message):
     with pytest.raises(ValueError, match=message):
