@@ -99,7 +99,7 @@ def advice(choice, differences, test):
     """
     name, best = choice.index[choice["chosen"]][0], choice.index[0]
     row, label = choice.loc[name], METHODS[name].label
-    text = f"**Use {label}.** "
+    text = f"**Use {label.rstrip('.')}.** "
     if name == best:
         text += f"It has the lowest validation NLL of the {len(choice)} rows, {row['nll']:.4f}."
         near = [m for m in choice.index[1:] if choice["gap"][m] <= choice["se"][m]]
