@@ -179,7 +179,8 @@ def _deaths():
         "97",
         "1,009 patients, 352 of them died in 5 years",
         f"of TCGA's {REGISTRY['patients']:,} lung patients {REGISTRY['died']} are known to have "
-        f"died within five years, {REGISTRY['alive']} to have lived longer; {lost} were lost before",
+        f"died within five years, {REGISTRY['alive']} to have lived longer; {lost} were lost "
+        "before",
         "holds only where the lost count as survivors",
     )
 
