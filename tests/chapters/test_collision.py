@@ -24,7 +24,7 @@ TASK = get_task("collision")
 def splits(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROBNB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield TASK.load(None, TASK.profile("smoke", images=18), 0, **TASK.parameters)
+        yield TASK.load(None, TASK.profile("smoke", {"images": 18}), 0, **TASK.parameters)
 
 
 def boxes_of_traffic(n=700, seed=0):
