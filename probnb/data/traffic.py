@@ -41,7 +41,7 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
         folder.
     size : tuple of int, default=(130, 355)
         Height and width of the inputs.
-    every, continuations, seed
+    every, continuations, seed : int
         See `write_traffic`.
     cache_dir : path-like, optional
         Where files and decoded frames are kept: by default as for
