@@ -15,9 +15,12 @@ TORCH_INDEX ?=
 
 BIN := $(abspath $(VENV))/bin
 STAMP := $(VENV)/.installed
+# Only PyTorch brings packages that requirements.txt does not name: those for its accelerator.
+TORCH = $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX) $$(grep -E '^torch(vision)?==' \
+  requirements.txt),-c requirements.txt torch torchvision)
 QUIET := OMP_NUM_THREADS=1
 
-.PHONY: run test nightly book report install clean
+.PHONY: run test nightly book report workflow install clean
 
 # papermill's own bar counts cells, not the work in them: the trainings' bar is shown instead.
 run: $(STAMP)
@@ -29,19 +32,27 @@ test: $(STAMP)
 	$(BIN)/ruff format --check .
 	PROBNB_SMOKE=1 $(BIN)/jupyter-book build book/ -W --keep-going --all
 	$(BIN)/pytest --nbval-lax --nbval-current-env book/synthetic.ipynb
-	$(QUIET) $(BIN)/pytest -n $(CORES)
+	$(QUIET) $(BIN)/pytest -rs -n $(CORES)
 
 nightly: $(STAMP)
 	$(BIN)/jupyter-book build book/ -W --keep-going --all
 	$(BIN)/pytest --nbval-lax --nbval-current-env book/
-	$(QUIET) PROBNB_FUZZ=100000 $(BIN)/pytest -n $(CORES)
+	$(QUIET) PROBNB_FUZZ=100000 $(BIN)/pytest -rs -n $(CORES)
 
 book: $(STAMP)
 	$(BIN)/jupyter-book build book/
 
-report: $(STAMP)
-	$(BIN)/snakemake -s workflow/Snakefile -c $(CORES)
+report: $(STAMP) workflow
+	$(BIN)/../workflow/bin/snakemake -c $(CORES) --rerun-incomplete --config python=$(BIN)/python
 	$(BIN)/jupyter-book build book/
+
+# Snakemake in an environment of its own: it holds back packages that the book needs newer.
+workflow: $(VENV)/workflow/.installed
+
+$(VENV)/workflow/.installed: workflow/requirements.txt | $(STAMP)
+	$(PYTHON) -m venv $(VENV)/workflow
+	$(VENV)/workflow/bin/python -m pip install -r $<
+	touch $@
 
 install: $(STAMP)
 
@@ -49,9 +60,8 @@ $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo \
 	  "probnb needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --index-url $(TORCH_INDEX) $$(grep -E '^torch(vision)?==' requirements.txt))
-	$(BIN)/python -m pip install -r requirements.txt
-	$(BIN)/python -m pip install --no-deps -e .
+	$(BIN)/python -m pip install $(TORCH)
+	$(BIN)/python -m pip install --no-deps -r requirements.txt -e .
 	touch $@
 
 clean:

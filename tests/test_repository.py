@@ -2,12 +2,15 @@
 
 import ast
 import functools
+import graphlib
 import importlib
 import inspect
+import io
 import itertools
 import pkgutil
 import re
 import subprocess
+import tokenize
 import tomllib
 from pathlib import Path
 
@@ -45,6 +48,24 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.theory.logistic_normal",
     "probnb.validation",
 }
+FULL = 200  # lines of code in a module, docstrings and comments not counted
+FULLER = {  # what may have more, how much, and why it is not two modules
+    "probnb.chapters.theory.figures": 240,  # a dozen figures that share nothing but a page
+    "probnb.data.cifar10": 230,  # every form in which the archive comes, each with its message
+    "probnb.model": 220,  # what is saved is read back beside it
+    "probnb.report.files": 255,  # every encoding, separator and header of other people's tables
+}
+ROOMS = [  # imports go to rooms of lines above only, or stay in their room
+    "validation store published",
+    "scenarios metrics methods notebook",
+    "empirical calibrators",
+    "report theory",  # on predictions of any origin: they know of no data set and no training
+    "data",
+    "training",
+    "model experiment __main__",  # the package's own version is read here
+    "plots",
+    "chapters",
+]
 MODULES = sorted(m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb."))
 INTERNAL |= {name for name in MODULES if name.startswith("probnb.chapters")}
 
@@ -111,6 +132,87 @@ def test_the_page_of_the_library_has_every_public_name():
     assert not missing
 
 
+def source_of(name):
+    path = ROOT.joinpath(*name.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return path.read_text(encoding="utf-8")
+
+
+def code_lines(source):
+    """Lines that hold code: no comments, no blank lines, no text that stands on its own."""
+    text = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    layout.add(tokenize.ENDMARKER)
+    code = {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in layout
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    return len(code - text)
+
+
+def imports(name):
+    """Modules of the package that a module imports, at its top or within a function."""
+    package = name.split(".") if is_package(name) else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(source_of(name))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                inside = f"{base}.{alias.name}"
+                yield inside if inside in MODULES else base
+
+
+def is_package(name):
+    return ROOT.joinpath(*name.split(".")).is_dir()
+
+
+def test_code_lines_count_code():
+    source = '"""What it is\n\nfor."""\n\n# why\nx = """a\nb"""  # two lines\n"""About x."""\n'
+    assert code_lines(source) == 2
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_is_not_overfull(name):
+    assert code_lines(source_of(name)) <= FULLER.get(name, FULL)
+
+
+def test_the_exceptions_are_still_needed():
+    assert all(code_lines(source_of(name)) > FULL for name in FULLER)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_matplotlib_stays_in_plots_and_chapters(name):
+    found = any(target.split(".")[0] == "matplotlib" for target in imports(name))
+    assert not found or name.split(".")[1] in ("plots", "chapters")
+
+
+def test_imports_go_downwards():
+    depth = {room: i for i, line in enumerate(ROOMS) for room in line.split()}
+    assert {name.split(".")[1] for name in MODULES} == set(depth)
+    upwards = []
+    for name in MODULES:
+        for target in imports(name):
+            here, there = name.split(".")[1], (target.split(".") + [None])[1]
+            if target.startswith("probnb.") and here != there and depth[there] >= depth[here]:
+                upwards.append(f"{name} imports {target}")
+    assert not upwards
+
+
+def test_imports_have_no_cycle():
+    graph = {name: {t for t in imports(name) if t in MODULES} - {name} for name in MODULES}
+    assert sum(map(len, graph.values())) > len(MODULES)  # the imports were found
+    graphlib.TopologicalSorter(graph).prepare()
+
+
 def test_every_chapter_is_in_the_contents_and_paired():
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
     chapters = [c["file"] for part in contents["parts"] for c in part["chapters"]]
@@ -175,10 +277,11 @@ def test_notebook_defines_nothing(path):
 def test_pins_satisfy_what_the_package_asks_for():
     lines = (ROOT / "requirements.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert list(pins) == sorted(pins, key=str.lower)
     pins = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].values()
-    for line in itertools.chain(project["dependencies"], *extras):
+    extras = project["optional-dependencies"]
+    for line in itertools.chain(project["dependencies"], *extras.values()):
         requirement = Requirement(line)
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()
         assert requirement.specifier.contains(pins[name]), f"{line}, pinned {pins[name]}"

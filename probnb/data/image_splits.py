@@ -67,6 +67,11 @@ def read_parts(values, place):
         The part of each row.
     place : str
         Where they stand, for the message.
+
+    Returns
+    -------
+    ndarray of str
+        The parts.
     """
     text = pd.Series(list(values), dtype="str").str.strip().str.lower()
     parts = text.map(_SPELT)

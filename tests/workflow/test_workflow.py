@@ -1,0 +1,58 @@
+"""The workflow's dry runs: what would be run, for every profile; nothing is trained."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = [str(ROOT / ".venv" / "workflow" / "bin"), os.environ["PATH"]]
+SNAKEMAKE = shutil.which("snakemake", path=os.pathsep.join(PLACES))
+pytestmark = pytest.mark.skipif(SNAKEMAKE is None, reason="no Snakemake: make workflow")
+
+
+def dry_run(tmp_path, *arguments, config=()):
+    given = [f"results_dir={tmp_path / 'runs'}", *config]
+    return subprocess.run(
+        [SNAKEMAKE, "-n", "-p", *arguments, "--config", *given],
+        cwd=ROOT,
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_default_is_five_scenarios_on_drawn_faces(tmp_path):
+    done = dry_run(tmp_path, "-c2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("linear", "sigmoid", "centered", "skewed", "discrete"):
+        assert f"synthetic/{name}-drawn-quick-seed0/run.json" in done.stdout
+        assert f"-p scenario {name} -p profile quick" in done.stdout
+    assert "LOKY_MAX_CPU_COUNT=1" in done.stdout
+
+
+def test_what_is_there_is_not_run_again(tmp_path):
+    folder = tmp_path / "runs" / "synthetic" / "linear-utkface-cpu-seed1"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    config = ["scenarios=[linear]", "profile=cpu", "seeds=[1,2]", "data_dir=some folder"]
+    done = dry_run(tmp_path, "-c2", "--rerun-triggers", "mtime", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "linear-utkface-cpu-seed2/run.json" in done.stdout
+    assert "linear-utkface-cpu-seed1/run.json\n" not in done.stdout.split("rule all")[0]
+    assert "-p data_dir 'some folder'" in done.stdout
+
+
+def test_misspelt_setting_stops(tmp_path):
+    done = dry_run(tmp_path, "-c1", config=["scenario=linear"])
+    assert done.returncode != 0
+    assert "got 'scenario'" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["local", "slurm", "kubernetes"])
+def test_profile(name, tmp_path):
+    done = dry_run(tmp_path, "--workflow-profile", f"workflow/profiles/{name}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"LOKY_MAX_CPU_COUNT={1 if name == 'local' else 4}" in done.stdout
