@@ -29,7 +29,12 @@ __all__ = [
     "stopping_rules",
 ]
 
-SAVED = {"infinite": "resampled", "overfit": "ce_overfit", "early_stop": "ce", "cape_bin": "cape_bin"}
+SAVED = {
+    "infinite": "resampled",
+    "overfit": "ce_overfit",
+    "early_stop": "ce",
+    "cape_bin": "cape_bin",
+}
 """Columns of the authors' saved predictions, and the rows that they are."""
 
 DEMO = pd.DataFrame(
@@ -60,11 +65,15 @@ def cross_fitted(y, p_hat, folds=5, seed=0):
     out = {"intercept": np.empty_like(s), "platt": np.empty_like(s)}
     split = StratifiedKFold(folds, shuffle=True, random_state=seed).split(s, y)
     for train, test in split:
-        shift = brentq(lambda c: np.mean(expit(s[train] + c) - y[train]), -50, 50)
-        out["intercept"][test] = expit(s[test] + shift)
+        out["intercept"][test] = expit(s[test] + _intercept(s[train], y[train]))
         platt = PlattScaling().fit(logits[train], y[train])
         out["platt"][test] = platt.predict_proba(logits[test])[:, 1]
     return out
+
+
+def _intercept(log_odds, y):
+    """The one number that makes the mean prediction the mean outcome."""
+    return brentq(lambda c: np.mean(expit(log_odds + c) - y), -50, 50)
 
 
 def authors_scores(folder):
@@ -178,7 +187,11 @@ def demo_table(evidence, saved):
     if saved is not None:
         rows = saved[saved["scenario"] == "linear"].set_index(["method", "repair"])["mse_p"] * 100
         columns["authors' saved predictions"] = pd.Series(
-            {"ce": rows["ce", "none"], "platt": rows["ce", "platt"], "cape_bin": rows["cape_bin", "none"]}
+            {
+                "ce": rows["ce", "none"],
+                "platt": rows["ce", "platt"],
+                "cape_bin": rows["cape_bin", "none"],
+            }
         )
     for photographs, name in ((True, "here, photographs"), (False, "here, drawn faces")):
         runs = evidence.best("linear", photographs)

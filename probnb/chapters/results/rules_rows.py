@@ -27,7 +27,8 @@ def below(source, a, b, metric, where="every", clear="clear"):
     missing = [t for t in tasks if t not in signs]
     return Verdict(
         counted(signs, tasks, need, known),
-        f"{label(a)} against {label(b)}, {label(metric)}: {numbers}" + missing_words(missing, known),
+        f"{label(a)} against {label(b)}, {label(metric)}: {numbers}"
+        + missing_words(missing, known),
     )
 
 
@@ -240,7 +241,8 @@ def any_below(source, methods, b, metric, where="most"):
     said = f"one of {', '.join(label(m) for m in names)} is better than {label(b)}: "
     return Verdict(
         counted(signs, tasks, need, known),
-        f"{said}{', '.join(good) or 'nowhere'}" + missing_words([t for t in tasks if t not in signs]),
+        f"{said}{', '.join(good) or 'nowhere'}"
+        + missing_words([t for t in tasks if t not in signs]),
     )
 
 
@@ -269,8 +271,10 @@ def robust_rank(source, rows, metric="mse_p"):
     against, asked = [], 0
     for task in source.tasks:
         for other in others:
-            sign = source.clear(task, mine, other, metric) if task in SCENARIOS else source.sign(
-                task, mine, other, metric
+            sign = (
+                source.clear(task, mine, other, metric)
+                if task in SCENARIOS
+                else source.sign(task, mine, other, metric)
             )
             asked += sign is not None
             if sign == 1:
