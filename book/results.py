@@ -47,7 +47,7 @@ folders = (
 # %% tags=["hide-input"]
 from IPython.display import HTML, Markdown
 
-from probnb.chapters.results import baseline, evidence, figures, ledger, tables, words
+from probnb.chapters.results import baseline, evidence, figures, gains, ledger, tables, words
 from probnb.plots.style import use_style
 
 use_style()
@@ -199,7 +199,7 @@ baseline.stopping_rules(stored)
 # ours. On the dashed line CaPE gains what Platt scaling gains.
 
 # %% tags=["hide-input"]
-axes = figures.gain_figure(baseline.cape_gains(stored, saved))
+axes = figures.gain_figure(gains.cape_gains(stored, saved))
 
 # %% [markdown]
 # ## Where a gain comes from
@@ -210,13 +210,13 @@ axes = figures.gain_figure(baseline.cape_gains(stored, saved))
 # maps are cross-fitted; intervals are of test rows of one training.
 
 # %% tags=["hide-input"]
-baseline.gains(stored)
+gains.gains(stored)
 
 # %% [markdown]
 # And what is left against CaPE's control, the same fine-tuning without calibration epochs:
 
 # %% tags=["hide-input"]
-baseline.gains(stored, "ce_finetuned", ("cape_bin", "cape_kernel", "ensemble"))
+gains.gains(stored, "ce_finetuned", ("cape_bin", "cape_kernel", "ensemble"))
 
 # %% [markdown]
 # ## The ledger

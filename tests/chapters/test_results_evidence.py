@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.chapters.results import baseline, evidence, tables, words
+from probnb.chapters.results import baseline, evidence, gains, tables, words
 from probnb.published import published
 from probnb.scenarios import SCENARIOS
 
@@ -95,7 +95,7 @@ def test_a_shift_is_repaired_by_one_intercept(two):
     repaired = baseline.cross_fitted(test["y"], test["ce"])
     for p_hat in repaired.values():
         assert np.mean((p_hat - test["p"]) ** 2) < np.mean((test["ce"] - test["p"]) ** 2)
-    parts = baseline.gains(two, "ce", ("platt",))
+    parts = gains.gains(two, "ce", ("platt",))
     assert [name for name, _ in parts.index] == ["Linear", "Discrete (drawn)"]
     assert float(parts["bias"].iloc[0]) > 0
     assert float(parts["slope"].iloc[0]) == pytest.approx(0, abs=0.2)
@@ -113,8 +113,8 @@ def test_nothing_stored_is_no_error(tmp_path):
     assert not empty.runs and not empty.scenarios and empty.scores().empty
     assert (evidence.run_table(empty)["profile"] == "not run yet").sum() == len(SCENARIOS)
     assert tables.rank_correlations(empty).eq("not run yet").all().all()
-    assert baseline.gains(empty).empty and baseline.stopping_rules(empty).empty
-    assert set(baseline.cape_gains(empty)["source"]) == {"published"}
+    assert gains.gains(empty).empty and baseline.stopping_rules(empty).empty
+    assert set(gains.cape_gains(empty)["source"]) == {"published"}
     assert "Nothing" in words.verdict_sentences(empty)
     assert (baseline.demo_table(empty, None)["here, photographs"] == "not run yet").all()
 

@@ -283,7 +283,7 @@ def gain_figure(table):
     Parameters
     ----------
     table : DataFrame
-        From `probnb.chapters.results.baseline.cape_gains`.
+        From `probnb.chapters.results.gains.cape_gains`.
 
     Returns
     -------
