@@ -21,8 +21,9 @@
 # never risks. Because we made the risks, we can do what nobody can on real data: compare each
 # prediction $\hat p$ with the probability $p$ that it is meant to estimate.
 #
-# This chapter is Section 7.1 of {cite}`liu2022deep`: its Table 1, the appendix tables, and the figures on
-# overfitting, learning curves and reliability. It answers three questions.
+# This chapter is Section 7.1 of {cite}`liu2022deep` for one scenario at a time: its column of Table 1, its
+# table in the appendix, and the figures on overfitting, learning curves and reliability. All five
+# scenarios stand side by side in {doc}`results`. It answers three questions.
 #
 # 1. What happens to predicted probabilities when a network is trained for too long?
 # 2. Which methods do better than stopping early?

@@ -201,7 +201,7 @@ def test_imports_go_downwards():
     upwards = []
     for name in MODULES:
         for target in imports(name):
-            here, there = name.split(".")[1], (target.split(".") + [None])[1]
+            here, there = name.split(".")[1], [*target.split("."), None][1]
             if target.startswith("probnb.") and here != there and depth[there] >= depth[here]:
                 upwards.append(f"{name} imports {target}")
     assert not upwards

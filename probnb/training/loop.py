@@ -50,11 +50,11 @@ class Recipe:
     adversarial : float, default=0
         Size of a fast-gradient-sign step, in normalised input units, on which the loss is taken
         as well; 0 for none. Deep ensembles (Lakshminarayanan et al. 2017) use it.
+    seed : int, default=0
+        Seed of the order of examples, of the augmentation and of resampled labels.
     averaging : float, default=0
         Decay per step of an exponential average of the weights, which then predicts and is kept in
         their place; 0 for none.
-    seed : int, default=0
-        Seed of the order of examples, of the augmentation and of resampled labels.
     """
 
     epochs: int = 60

@@ -45,6 +45,7 @@ class Trained:
 
     @property
     def methods(self):
+        """Its rows, in table order."""
         return [name for name in METHODS if name in self.test]
 
     @cached_property
@@ -54,10 +55,12 @@ class Trained:
 
     @property
     def photographs(self):
+        """Whether the faces are photographs."""
         return self.run.record["data"] != "drawn"
 
     @property
     def size(self):
+        """Height and width of its images in pixels, where recorded."""
         return (self.run.record.get("settings") or {}).get("size")
 
     @property
@@ -254,7 +257,9 @@ def run_table(evidence):
     for scenario in SCENARIOS:
         kinds = evidence.kinds(scenario)
         if not any(group[0].photographs for group in kinds):
-            rows.append((scenario.capitalize(), "photographs (UTKFace)", *["not run yet"] + [""] * 5))
+            rows.append(
+                (scenario.capitalize(), "photographs (UTKFace)", *["not run yet"] + [""] * 5)
+            )
         for group in kinds:
             first, record = group[0], group[0].run.record
             name = "photographs (UTKFace)" if first.photographs else "drawn faces"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import rules_correlation, rules_rows, rules_runs
+from . import rules_correlation, rules_places, rules_rows, rules_runs
 from .sources import Measured, Printed
 from .verdicts import RULES, VERDICTS, Verdict, judge
 
 __all__ = ["claims", "count_sentence", "ledger", "ledger_html"]
 
-_RULES = (rules_rows, rules_correlation, rules_runs)  # importing them fills `RULES`
+_RULES = (rules_rows, rules_places, rules_correlation, rules_runs)  # importing them fills `RULES`
 
 
 @cache

@@ -34,9 +34,7 @@ def leads_correlation(source, target="mse_p", metrics="brier,ece,mce,ks"):
     best = {t: max(r, key=r.get) for t, r in values.items()}
     signs = {t: -1 if m == "brier" else 1 for t, m in best.items()}
     said = "; ".join(f"{t} {label(m)} {values[t][m]:.2f}" for t, m in best.items())
-    return Verdict(
-        _spread(source, signs), f"closest to {label(target)}: {said}" + _unseen(values)
-    )
+    return Verdict(_spread(source, signs), f"closest to {label(target)}: {said}" + _unseen(values))
 
 
 @rule
@@ -70,9 +68,7 @@ def orders_alike(source, target="mse_p", least="0.9"):
         return None
     signs = {t: -1 if s >= float(least) else 1 for t, s in shares.items()}
     said = "; ".join(f"{t} {share:.0%} of {pairs[t]}" for t, share in shares.items())
-    return Verdict(
-        _spread(source, signs), f"clear pairs ordered alike: {said}" + _unseen(shares)
-    )
+    return Verdict(_spread(source, signs), f"clear pairs ordered alike: {said}" + _unseen(shares))
 
 
 def _correlations(source, target, metrics=("brier", "ece", "mce", "ks")):

@@ -158,21 +158,31 @@ def _fine_tuned(source, column, method, good, bad, words):
 @rule
 def stays(source, column, method="cape_bin", factor="1.1"):
     """CaPE's last epoch is no worse than its start in a test metric."""
-    factor = float(factor)
+    return _stays(source, column, method, float(factor))
 
-    def words(c, r):
-        control = ""
-        if "ce_finetuned" in r.methods:
-            control = f", control {100 * _curve(r, 'ce_finetuned', column)[-1]:.1f}"
-        last = 100 * c[-1]
-        return f"{100 * c[0]:.1f} to {last:.1f} after {len(c) - 1}{control}"
 
-    verdict = _fine_tuned(
-        source,
-        column,
-        method,
-        lambda c: c[-1] <= factor * c[0],
-        lambda c: c[-1] > factor * c[0],
+@rule
+def prevents(source, column, method="cape_bin", factor="1.1"):
+    """CaPE's last epoch is no worse than its start, where its control's is."""
+    return _stays(source, column, method, float(factor), against="ce_finetuned")
+
+
+def _stays(source, column, method, factor, against=None):
+    runs = every_run(source, ("ce", method, "ce_finetuned"))
+    ends = {}
+    for r in runs:
+        ours, control = (_curve(r, m, column) for m in (method, "ce_finetuned"))
+        ends[id(r)] = ours[-1] / ours[0], control[-1] / control[0], ours, control
+
+    def words(r):
+        _, _, ours, control = ends[id(r)]
+        last = f"{100 * ours[-1]:.1f} after {len(ours) - 1}"
+        return f"{100 * ours[0]:.1f} to {last}, control {100 * control[-1]:.1f}"
+
+    verdict = _all(
+        runs,
+        lambda r: ends[id(r)][0] <= factor and (against is None or ends[id(r)][1] > factor),
+        lambda r: ends[id(r)][0] > factor,
         words,
     )
     return verdict and Verdict(

@@ -10,7 +10,7 @@ from ...metrics import METRICS
 from ...published import published
 from ...scenarios import SCENARIOS
 
-__all__ = ["CAPE", "Measured", "PAPER_ROWS", "Printed", "label"]
+__all__ = ["CAPE", "PAPER_ROWS", "Measured", "Printed", "label"]
 
 CAPE = ("cape_bin", "cape_kernel")
 PAPER_ROWS = tuple(dict.fromkeys(published(table=1)["method"]))
@@ -67,12 +67,16 @@ class _Source:
 
 
 class Printed(_Source):
-    """The paper's tables, taken at their word: of two printed numbers the lower is lower."""
+    """The paper's tables, taken at their word: of two printed numbers the lower is lower.
+
+    Values that are marked as suspect are left out.
+    """
 
     name = "printed"
 
     def __init__(self):
         rows = published()
+        rows = rows[rows["mark"] != "suspect"]
         self._rows = rows.set_index(["scenario", "method", "metric"])
         self.tasks = tuple(dict.fromkeys(rows["scenario"]))
 
@@ -152,9 +156,7 @@ class Measured(_Source):
         """Say the difference and its interval."""
         gap = self.gap(task, a, b, metric)
         runs = "" if gap.trainings == 1 else f", {gap.trainings} trainings"
-        return (
-            f"{task} {100 * gap.value:+.2f} [{100 * gap.low:+.2f}, {100 * gap.high:+.2f}]{runs}"
-        )
+        return f"{task} {100 * gap.value:+.2f} [{100 * gap.low:+.2f}, {100 * gap.high:+.2f}]{runs}"
 
     def trainings(self, task, a, b, metric):
         """Return how many trainings an answer rests on."""

@@ -1,0 +1,64 @@
+"""Stored runs that tests make up."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+METHODS = ("resampled", "ce_overfit", "ce", "platt", "ensemble", "ce_finetuned", "cape_bin")
+
+
+def store_run(folder, task="linear", data="utkface", seed=0, shifts=None, n=300, altered=False):
+    """Write a run whose rows are the truth, shifted in log-odds by given amounts."""
+    rng = np.random.default_rng([seed, len(task)])
+    p = rng.uniform(0.1, 0.9, n)
+    s = np.log(p / (1 - p))
+    shifts = {"ce": 0.5, "ce_overfit": 3.0} | (shifts or {})
+    rows = {m: 1 / (1 + np.exp(-s - shifts.get(m, 0.1))) for m in METHODS}
+    table = pd.DataFrame(
+        {"split": "test", "id": range(n), "y": (rng.random(n) < p).astype(int), "p": p, **rows}
+    )
+    fits = {m: "ce" if m in ("ce_overfit", "platt") else m for m in METHODS}
+    chosen = pd.DataFrame(
+        [
+            {
+                "method": m,
+                "fit": fits[m],
+                "val_ce": 0.6,
+                "best_epoch": 2,
+                "calibration_epochs": int(m == "cape_bin"),
+                "kept_start": False,
+                "chosen": True,
+            }
+            for m in METHODS
+        ]
+    )
+    epochs = pd.concat(
+        pd.DataFrame(
+            {
+                "fit": fit,
+                "method": fit,
+                "epoch": range(5),
+                "train_ce": [0.7, 0.65, 0.5, 0.2, 0.01],
+                "val_ce": [0.7, 0.65, 0.6, 0.7, 0.9],
+                "calibration": 0,
+                "mse_p": [0.2, 0.04, 0.02, 0.05, 0.1],
+                "kl_p": [0.4, 0.1, 0.05, 0.1, 0.2],
+                "ks": [0.3, 0.1, 0.01, 0.02, 0.05],
+                "ece": [0.3, 0.1, 0.01, 0.02, 0.05],
+            }
+        )
+        for fit in dict.fromkeys(fits.values())
+    )
+    run = folder / "synthetic" / f"{task}-{data}-cpu-seed{seed}{'-x' if altered else ''}"
+    run.mkdir(parents=True)
+    for name, value in (("predictions", table), ("chosen", chosen), ("epochs", epochs)):
+        value.to_parquet(run / f"{name}.parquet", index=False)
+    record = {"task": task, "data": data, "profile": "cpu", "seed": seed, "altered": altered}
+    (run / "run.json").write_text(json.dumps(record | {"settings": {"size": 32}}))
+
+
+@pytest.fixture
+def store():
+    return store_run
