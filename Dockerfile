@@ -4,7 +4,7 @@
 FROM python:3.13-slim
 ARG TORCH_INDEX=
 RUN useradd --create-home --uid 1000 reader
-WORKDIR /home/reader/probnb
+WORKDIR /srv/probnb
 COPY requirements.txt ./
 RUN if [ -n "$TORCH_INDEX" ]; then \
       pip install --no-cache-dir --no-deps --index-url "$TORCH_INDEX" \

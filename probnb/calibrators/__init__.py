@@ -9,6 +9,7 @@ from .common import logits_from_probabilities
 from .dirichlet import BetaCalibration, DirichletCalibration
 from .gain_parts import PARTS, gain_parts
 from .nonparametric import HistogramBinning, IsotonicCalibration, MixNMatch
+from .registry import CALIBRATORS
 from .scaling import PlattScaling, TemperatureScaling
 from .storage import load, save
 
@@ -27,15 +28,3 @@ __all__ = [
     "logits_from_probabilities",
     "save",
 ]
-
-CALIBRATORS = {
-    "temperature": TemperatureScaling,
-    "platt": PlattScaling,
-    "beta": BetaCalibration,
-    "dirichlet": DirichletCalibration,
-    "mixnmatch": MixNMatch,
-    "isotonic": IsotonicCalibration,
-    "histogram": HistogramBinning,
-}
-"""The calibrators by name: those of the paper's tables, and the two classical ones. Each class has
-a ``label`` for tables; to add a calibrator, add its class here."""

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..store import replace_file
+from .registry import CALIBRATORS
 
 __all__ = ["load", "save"]
 
@@ -106,8 +107,6 @@ def load(path):
 
 
 def _known():
-    from . import CALIBRATORS  # here, for the dict is made of modules beside this one
-
     return {kind.__name__: kind for kind in CALIBRATORS.values()}
 
 

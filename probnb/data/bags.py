@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 
 from ..store import replace_file
 from ..validation import check_choice
-from .base import Bags, ProbabilityData, Splits
+from .base import ProbabilityData, Splits
+from .ragged import Bags
 
 __all__ = ["convert_release", "read_bags", "slide_splits", "write_bags"]
 

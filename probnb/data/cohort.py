@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ..validation import check_choice, check_integer, check_probabilities, check_vector
-from .base import Bags, ProbabilityData, Splits
+from .base import ProbabilityData, Splits
+from .ragged import Bags
 from .survival import HORIZON, check_follow_up, effective_size, label
 
 __all__ = ["Cohort", "refuse_shared", "survival_splits"]

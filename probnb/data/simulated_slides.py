@@ -11,8 +11,8 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from ..validation import check_integer, check_number
-from .base import Bags
 from .cohort import Cohort
+from .ragged import Bags
 from .survival import HORIZON
 
 __all__ = ["simulate_follow_up", "simulate_slides", "survival_probability"]

@@ -145,7 +145,7 @@ class AttentionMIL(nn.Module):
 
 
 class VGG16BN(nn.Module):
-    """torchvision's VGG-16 with batch normalisation, for any number of channels.
+    """VGG-16 with batch normalisation, torchvision's, for any number of channels.
 
     Parameters
     ----------

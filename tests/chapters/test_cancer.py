@@ -303,7 +303,7 @@ def test_a_study_holds_no_outcome_and_no_follow_up(study, people):
 
 
 def test_a_study_is_read_as_it_was_written(study, tmp_path):
-    for name in cancer_runs.TABLES:
+    for name in cancer_study.TABLES:
         cancer_runs.write_table(tmp_path / "cancer-lung" / f"{name}.parquet", study[name])
     (tmp_path / "cancer-lung" / "run.json").write_text(json.dumps(study["record"]))
     found = cancer_page.find_studies(tmp_path)

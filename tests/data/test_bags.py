@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from probnb.data import base
+from probnb.data import Bags, ProbabilityData, ragged
 from probnb.data.bags import convert_release, load_tensors, read_bags, slide_splits, write_bags
-from probnb.data.base import Bags, ProbabilityData
 from probnb.training.batches import make_fabric, predict_logits
 from probnb.training.models import AttentionMIL
 
@@ -170,7 +169,7 @@ def test_the_order_of_other_data_is_what_it_was():
 
 
 def test_parts_to_predict_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(base, "CELLS", 50_000)
+    monkeypatch.setattr(ragged, "CELLS", 50_000)
     data = slides()
     chunks = data.chunks(64)
     np.testing.assert_array_equal(torch.cat(chunks).sort().values, np.arange(1000))
@@ -183,7 +182,7 @@ def test_parts_to_predict_fit_into_memory(monkeypatch):
 
 
 def test_predictions_come_back_in_the_order_of_the_rows(monkeypatch):
-    monkeypatch.setattr(base, "CELLS", 40)
+    monkeypatch.setattr(ragged, "CELLS", 40)
     torch.manual_seed(0)
     net = AttentionMIL(5, hidden=4, attention=3)
     rng = np.random.default_rng(0)

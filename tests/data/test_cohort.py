@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.data.base import Bags
+from probnb.data import Bags
 from probnb.data.cohort import Cohort, refuse_shared, survival_splits
 from probnb.data.survival import kaplan_meier
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probnb.data.base import Bags
+from probnb.data import Bags
 from probnb.training.models import AttentionMIL, network
 
 FEATURES = 6

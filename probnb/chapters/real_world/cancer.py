@@ -82,7 +82,7 @@ def load(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60.0, inp
 
 def network(profile, splits):
     """Gated attention for slides, a perceptron for tables; the profile's width says how wide."""
-    from ...data.base import Bags
+    from ...data.ragged import Bags
     from ...training.models import network as spec
 
     if isinstance(splits.train.inputs, Bags):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pandas as pd
 
 from ...methods import METHODS
 from ...notebook import results_path, smoke
 from . import cancer_words
 from .cancer_figures import rule_bias_figure, rule_scores_figure
-from .cancer_runs import read_study
-from .cancer_study import LABELS
+from .cancer_study import LABELS, TABLES
 from .censoring import rule_bias, rule_bias_sentence
 
-__all__ = ["find_studies", "show_rules", "show_studies", "show_study"]
+__all__ = ["find_studies", "read_study", "show_rules", "show_studies", "show_study"]
 
 TITLES = {
     "lung": "TCGA, lung: genes of {patients:,} patients",
@@ -23,6 +25,13 @@ TITLES = {
 
 FAILED = ("ce_overfit", "mixnmatch")
 """Rows so far off that a figure of all would show nothing else."""
+
+
+def read_study(folder):
+    """Read the tables of a study by name, with its record as ``"record"``."""
+    folder = Path(folder)
+    study = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
+    return study | {"record": json.loads((folder / "run.json").read_text())}
 
 
 def find_studies(folder=None):
@@ -36,7 +45,7 @@ def find_studies(folder=None):
     Returns
     -------
     dict of str to dict
-        See `probnb.chapters.real_world.cancer_runs.read_study`.
+        See `probnb.chapters.real_world.cancer_page.read_study`.
     """
     folder = Path(folder or results_path().parent / "results" / "real_world")
     there = {name: folder / f"cancer-{name}" for name in TITLES}
@@ -66,7 +75,7 @@ def show_study(name, study):
     name : str
         Name in `TITLES`.
     study : dict
-        From `probnb.chapters.real_world.cancer_runs.read_study`.
+        From `probnb.chapters.real_world.cancer_page.read_study`.
 
     Returns
     -------

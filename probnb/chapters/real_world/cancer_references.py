@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ...data.base import Bags
+from ...data.ragged import Bags
 from ...metrics.scores import nll
 from ...validation import check_integer
 

@@ -23,7 +23,7 @@ from ...notebook import results_path
 from . import cancer_study
 from .cancer import TASK
 
-__all__ = ["DATA", "read_study", "run_study", "summarise", "train_rule"]
+__all__ = ["DATA", "run_study", "summarise", "train_rule"]
 
 DATA = {
     "lung": {},
@@ -32,8 +32,6 @@ DATA = {
 }
 """What a study is about: parameters of `probnb.chapters.real_world.cancer.load`."""
 
-TABLES = ("predictions", "scores", "differences", "spread", "contrasts", "stages", "groups")
-"""Files of a study, each a table."""
 
 SHOWN = ("ce", "ensemble", "ce_finetuned", "cape_bin", "cape_kernel")
 """Methods whose predictions by stage and by group are kept."""
@@ -98,7 +96,7 @@ def summarise(predictions, cohort, strata=None, replicates=1000):
     Returns
     -------
     dict of str to DataFrame
-        `TABLES`. ``differences`` has the paired differences by patient, and those by site;
+        `cancer_study.TABLES`. ``differences`` has the paired differences by patient, and those by site;
         ``stages`` the observed survival of each stage; ``groups`` predicted and observed survival
         of thirds of the patients.
     """
@@ -201,13 +199,6 @@ def run_study(data, data_dir, folder, fits, rules=RULES, seeds=range(5), profile
 def write_table(path, table):
     """Write a table as Parquet, whole or not at all."""
     store.replace_file(path, lambda to: table.to_parquet(to, index=False, compression="zstd"))
-
-
-def read_study(folder):
-    """Read the tables of a study by name, with its record as ``"record"``."""
-    folder = Path(folder)
-    study = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
-    return study | {"record": json.loads((folder / "run.json").read_text())}
 
 
 def main():

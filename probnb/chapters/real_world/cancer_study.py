@@ -28,6 +28,10 @@ __all__ = [
     "survival_by_group",
 ]
 
+TABLES = ("predictions", "scores", "differences", "spread", "contrasts", "stages", "groups")
+"""Files of a study, each a table."""
+
+
 LABELS = {name: method.label for name, method in METHODS.items()}
 """Labels of the methods; references are called what they are."""
 

@@ -36,7 +36,7 @@ def rules_table(study, metric="brier"):
     Parameters
     ----------
     study : dict
-        From `probnb.chapters.real_world.cancer_runs.read_study`.
+        From `probnb.chapters.real_world.cancer_page.read_study`.
     metric : str, default="brier"
         Name in `probnb.metrics.METRICS`.
 
@@ -99,7 +99,7 @@ def differences_table(study, metric="brier"):
     Parameters
     ----------
     study : dict
-        From `probnb.chapters.real_world.cancer_runs.read_study`.
+        From `probnb.chapters.real_world.cancer_page.read_study`.
     metric : {"brier", "auc"}, default="brier"
         Which metric, times 100.
 
@@ -161,7 +161,7 @@ def claims(study):
     Parameters
     ----------
     study : dict
-        From `probnb.chapters.real_world.cancer_runs.read_study`.
+        From `probnb.chapters.real_world.cancer_page.read_study`.
 
     Returns
     -------
