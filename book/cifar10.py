@@ -112,7 +112,7 @@ from probnb.experiment.results import on_test
 
 test = on_test(results.predictions)
 here = {metric: across_seeds([test], metric=metric) for metric in ("mse_p", "kl_p", "brier")}
-words.comparison_table(here)
+words.comparison_table({metric: here[metric] for metric in ("mse_p", "brier")})
 
 # %% tags=["hide-input"]
 Markdown(words.say_verdict(tasks.task_label(data, question), here["mse_p"]))

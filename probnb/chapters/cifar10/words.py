@@ -100,7 +100,7 @@ def paper_table(measured):
     paper = paper_ratios()
     columns = {("paper", k): paper[k] for k in paper}
     for name, parts in measured.items():
-        values = {k: table["value"].reindex(paper.index) for k, table in parts.items()}
+        values = {k: parts[k]["value"].reindex(paper.index) for k in ("mse_p", "kl_p")}
         values["ratio"] = values["kl_p"] / values["mse_p"]
         columns |= {(name, k): v for k, v in values.items()}
     table = pd.DataFrame(columns)
