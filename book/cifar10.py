@@ -170,7 +170,7 @@ if ratios is not None:
 # %% tags=["hide-input"]
 from probnb.chapters.cifar10.study import coverage
 
-covered = coverage(replicates=20 if smoke() else 1000, rows=(200, 2000), seed=seed)
+covered = coverage(replicates=20 if smoke() else 2000, rows=(200, 2000), seed=seed + 1)
 covered.round(4)
 
 # %% tags=["hide-input"]

@@ -218,7 +218,7 @@ def models_figure(points):
                 rows["mse_p"], rows["brier"], mark, ms=size, color=COLOURS[colour], label=f"{kind}s"
             )
         r = np.corrcoef(table["mse_p"], table["brier"])[0, 1]
-        ax.set_title(f"{name}: r = {r:.2f}", fontsize=10)
+        ax.set_title(f"{name}\nr = {r:.2f}", fontsize=10)
         ax.set(xlabel="MSE$_p$", ylabel="Brier score")
     axes[0].legend(loc="lower right")
     return axes
