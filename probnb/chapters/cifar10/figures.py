@@ -145,10 +145,11 @@ def value_figure(tables, ceilings=None):
         ):
             word = "person" if people == 1 else "people"
             ax.axvline(value, color=COLOURS["green"], ls=style, label=f"{people} other {word}")
-        if (ceilings or {}).get(name):
-            ax.legend(fontsize=8, loc="lower right", frameon=True, framealpha=0.9)
         ax.set(title=name, xlabel="MSE$_p$")
         ax.set_xlim(left=0)
+    handles, labels = axes[0].get_legend_handles_labels()
+    if labels:
+        axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return axes
 
 
