@@ -151,7 +151,8 @@ if ratios is not None:
 # %% tags=["hide-input"]
 if ratios is not None:
     clips = implied_clips(source["p"], source[rows], paper["ratio"])
-    display(Markdown(words.say_ratio(paper, ratios, clips)))
+    zero = source.loc[source["p"] == 0, rows].mean()
+    display(Markdown(words.say_ratio(paper, ratios, clips, zero)))
 
 # %% [markdown]
 # ## People as the measure
