@@ -9,6 +9,7 @@ from probnb.chapters.cifar10.study import (
     coverage,
     implied_clip,
     kl_ratios,
+    needed_at_zero,
     paper_ratios,
     trained_models,
     unbias_epochs,
@@ -56,6 +57,16 @@ def test_ratio_of_the_first_direction_hardly_moves_and_of_the_printed_one_grows_
     mean = p_hat[p == 0].mean() / 10  # of the rows with p = 0, a tenth
     step = mean * np.log(1e4) / mse_p(p, p_hat)
     assert np.diff(printed) == pytest.approx([step, step], rel=0.01)
+
+
+def test_needed_predictions_at_zero_give_the_papers_divergence():
+    """Put them on the class with p = 0 of predictions that are right everywhere else."""
+    p = np.repeat(np.arange(10) / 10, 50)
+    needed = needed_at_zero(paper_ratios(), 0, 1e-7)["ce"]
+    p_hat = np.where(p == 0, needed, p)
+    kl = kl_p(np.clip(p, 1e-7, 1), p_hat, "p_hat||p")
+    entropy = -(needed * np.log(needed) + (1 - needed) * np.log(1 - needed)) / 10
+    assert kl + entropy == pytest.approx(paper_ratios().loc["ce", "kl_p"], rel=1e-3)
 
 
 def test_implied_clip_gives_back_the_ratio():
@@ -179,7 +190,8 @@ def test_figures_draw_what_they_are_given(results):
     ceilings = {"A": {1: 0.1, 9: 0.011}}
     axes = figures.value_figure(data, ceilings)
     assert [ax.get_title() for ax in axes] == ["A", "B"]
-    assert len(axes[0].get_legend().get_texts()) == 2 and axes[1].get_legend() is None
+    (legend,) = axes[0].figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == ["1 other person", "9 other people"]
     axes = figures.difference_figure(data)
     assert [t.get_text() for t in axes[0].get_yticklabels()] == ["Platt scaling", "CaPE (bin)"]
     axes = figures.models_figure({"A": trained_models(results)})
@@ -206,6 +218,8 @@ def test_words_name_what_the_numbers_say():
     assert beside.loc["CE early-stop", ("paper", "MSE_p")] == 0.0297
     assert beside.loc["CaPE (bin)", ("ours", "KL_p / MSE_p")] == 1
     ratios = kl_ratios([0, 0.5], pd.DataFrame({"ce": [0.1, 0.4]}))
-    text = words.say_ratio(paper_ratios(), ratios, {"ce": 1e-9, "cape_bin": 1e-4})
+    zero = {"ce": 0.1, "cape_bin": 0.12}
+    text = words.say_ratio(paper_ratios(), ratios, {"ce": 1e-9, "cape_bin": 1e-4}, zero)
     assert "13.6, 9.8 and 10.5" in text and "5 decades apart" in text
-    assert "No clipping" in words.say_ratio(paper_ratios(), ratios, {"ce": np.nan})
+    assert text.endswith("ours are 0.10 and 0.12.")
+    assert "No clipping" in words.say_ratio(paper_ratios(), ratios, {"ce": np.nan}, zero)

@@ -11,6 +11,7 @@ from torchvision.datasets import CIFAR10
 
 from probnb.data.cifar10 import (
     CLASSES,
+    _read_counts,
     load_cifar10,
     load_cifar10h,
     load_judged_digits,
@@ -215,3 +216,12 @@ def test_counts_of_other_images_are_refused(archive, counted, tmp_path):
     (path / "counts.npy").unlink()
     with pytest.raises(FileNotFoundError, match=r"counts_dir must hold counts\.npy"):
         load_cifar10h("cat", archive, path, cache_dir=cache)
+
+
+def test_real_counts_name_the_images_own_class(data_dir):
+    if not (data_dir / "cifar10h").is_dir():
+        pytest.skip(f"no CIFAR-10H in {data_dir}")
+    counts, labels = _read_counts(data_dir / "cifar10h")
+    assert counts.shape == (10_000, 10) and np.bincount(labels).tolist() == [1000] * 10
+    assert counts.sum(1).min() >= 40
+    assert (counts.argmax(1) == labels).mean() > 0.98

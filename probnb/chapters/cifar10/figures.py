@@ -145,10 +145,11 @@ def value_figure(tables, ceilings=None):
         ):
             word = "person" if people == 1 else "people"
             ax.axvline(value, color=COLOURS["green"], ls=style, label=f"{people} other {word}")
-        if (ceilings or {}).get(name):
-            ax.legend(fontsize=8, loc="lower right", frameon=True, framealpha=0.9)
         ax.set(title=name, xlabel="MSE$_p$")
         ax.set_xlim(left=0)
+    handles, labels = axes[0].get_legend_handles_labels()
+    if labels:
+        axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return axes
 
 
@@ -218,7 +219,7 @@ def models_figure(points):
                 rows["mse_p"], rows["brier"], mark, ms=size, color=COLOURS[colour], label=f"{kind}s"
             )
         r = np.corrcoef(table["mse_p"], table["brier"])[0, 1]
-        ax.set_title(f"{name}: r = {r:.2f}", fontsize=10)
+        ax.set_title(f"{name}\nr = {r:.2f}", fontsize=10)
         ax.set(xlabel="MSE$_p$", ylabel="Brier score")
     axes[0].legend(loc="lower right")
     return axes

@@ -22,6 +22,7 @@ __all__ = [
     "implied_clip",
     "implied_clips",
     "kl_ratios",
+    "needed_at_zero",
     "paper_ratios",
     "trained_models",
     "unbias_epochs",
@@ -96,6 +97,33 @@ def implied_clip(p, p_hat, ratio):
 def implied_clips(p, predictions, ratios):
     """Find the `implied_clip` of several methods, each with its ratio."""
     return {m: implied_clip(p, predictions[m], ratios[m]) for m in predictions}
+
+
+def needed_at_zero(paper, rest, clip):
+    """Find the mean prediction on the class with p = 0 that the paper's table would need.
+
+    Parameters
+    ----------
+    paper : DataFrame
+        From `paper_ratios`.
+    rest : float
+        KL_p / MSE_p of what is not due to that class.
+    clip : float
+        Where p is clipped in KL(p_hat || p).
+
+    Returns
+    -------
+    Series
+        By method. A tenth of the images are of that class, and each adds its prediction times the
+        logarithm of 1 / clip.
+
+    Examples
+    --------
+    >>> needed_at_zero(paper_ratios(), 2.6, 1e-7).round(2).to_dict()
+    {'ce': 0.2, 'cape_bin': 0.11, 'cape_kernel': 0.12}
+    """
+    check_number(clip, "clip", 0, 0.5, exclusive=True)
+    return (paper["kl_p"] - rest * paper["mse_p"]) / (0.1 * np.log(1 / clip))
 
 
 def paper_ratios():

@@ -213,6 +213,8 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     methods = check_methods(methods, known=task.splits.known)
     pixels = task.splits.train.inputs.ndim == 4
     network = None if pixels else network_of("mlp", hidden=HIDDEN)
+    if not pixels and not run.get("workers"):
+        run["workers"] = 1  # to start a process takes longer than such a training
     jobs = plan(methods, settings, seed, network)
     fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
     results = _with_votes(collect(jobs, fits, task.splits), task)

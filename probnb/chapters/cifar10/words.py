@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from ...methods import METHODS
 from ...metrics import METRICS
-from .study import paper_ratios
+from .study import needed_at_zero, paper_ratios
 from .tasks import task_label
 
 __all__ = [
@@ -100,7 +100,7 @@ def paper_table(measured):
     paper = paper_ratios()
     columns = {("paper", k): paper[k] for k in paper}
     for name, parts in measured.items():
-        values = {k: table["value"].reindex(paper.index) for k, table in parts.items()}
+        values = {k: parts[k]["value"].reindex(paper.index) for k in ("mse_p", "kl_p")}
         values["ratio"] = values["kl_p"] / values["mse_p"]
         columns |= {(name, k): v for k, v in values.items()}
     table = pd.DataFrame(columns)
@@ -225,7 +225,7 @@ def say_coverage(table):
     )
 
 
-def say_ratio(paper, ratios, clips):
+def say_ratio(paper, ratios, clips, zero):
     """Say which direction and clipping give the paper's ratios, row by row.
 
     Parameters
@@ -236,6 +236,8 @@ def say_ratio(paper, ratios, clips):
         From `probnb.chapters.cifar10.study.kl_ratios`.
     clips : dict of str to float
         For each of the paper's methods, `implied_clip` of our predictions and its ratio.
+    zero : dict of str to float
+        Our mean prediction on the class with p = 0.
     """
     methods = [m for m in paper.index if m in clips]
     ours = ratios[(ratios["direction"] == "p||p_hat") & ratios["method"].isin(methods)]["ratio"]
@@ -255,11 +257,17 @@ def say_ratio(paper, ratios, clips):
     )
     if spread < 2:
         return text + "That is one constant for all rows."
-    return text + (
+    text += (
         f"These lie {spread:.0f} decades apart, so that no one constant gives all three with our "
-        "predictions; the paper's must differ from ours, and between rows, on the class with "
-        "p = 0, which that direction weighs above all else."
+        "predictions. With one constant the paper's must differ from ours, and between rows, on "
+        "the class with p = 0, which that direction weighs above all else: their means there "
     )
+    needed = [
+        f"with p clipped at {clip:.0e} would be "
+        + _list(needed_at_zero(paper, ours.median(), clip).loc[list(found)], ".2f")
+        for clip in (1e-7, 2e-16)
+    ]
+    return text + ", ".join(needed) + f"; ours are {_list([zero[m] for m in found], '.2f')}."
 
 
 def say_brier(points):
@@ -296,4 +304,4 @@ def _spell(method, row):
 
 def _list(values, form):
     *first, last = (format(v, form) for v in values)
-    return f"{', '.join(first)} and {last}"
+    return f"{', '.join(first)} and {last}" if first else last
