@@ -14,7 +14,7 @@ def store_run(folder, task="linear", data="utkface", seed=0, shifts=None, n=300,
     rng = np.random.default_rng([seed, len(task)])
     p = rng.uniform(0.1, 0.9, n)
     s = np.log(p / (1 - p))
-    shifts = {"ce": 0.5, "ce_overfit": 3.0} | (shifts or {})
+    shifts = {"ce": 0.5, "ce_overfit": 3.0, "resampled": 0.0} | (shifts or {})
     rows = {m: 1 / (1 + np.exp(-s - shifts.get(m, 0.1))) for m in METHODS}
     table = pd.DataFrame(
         {"split": "test", "id": range(n), "y": (rng.random(n) < p).astype(int), "p": p, **rows}

@@ -104,7 +104,7 @@ def calibrated(source, method, needed="every"):
     if isinstance(source, Printed):
         return _printed_calibrated(source, method)
     runs = every_run(source, (method,))
-    bands = {id(r): calibration_null_band(r.test[method], replicates=200) for r in runs}
+    bands = {id(r): _band(r, method) for r in runs}
     values = {id(r): ece(r.test["y"], r.test[method]) for r in runs}
     verdict = _all(
         runs,
@@ -113,6 +113,14 @@ def calibrated(source, method, needed="every"):
         lambda r: f"{100 * values[id(r)]:.1f} (chance up to {100 * bands[id(r)].high:.1f})",
     )
     return verdict and Verdict(verdict.verdict, f"ECE of {label(method)}: {verdict.reason}")
+
+
+def _band(trained, method):
+    """What chance alone gives these predictions, computed once: several claims ask."""
+    key = "band", method
+    if key not in trained.cache:
+        trained.cache[key] = calibration_null_band(trained.test[method], replicates=200)
+    return trained.cache[key]
 
 
 def _printed_calibrated(source, method, n=2329, bins=15):

@@ -54,7 +54,7 @@ def verdict_sentences(evidence, metric="mse_p"):
     name = METRICS[metric].label
     where = "photographs" if photographs else "drawn faces"
     first = (
-        f"By {name}, on {where} ({len(source.tasks)} of {len(SCENARIOS)} scenarios), CaPE is "
+        f"By {name} × 100, on {where} ({len(source.tasks)} of {len(SCENARIOS)} scenarios), CaPE is "
         f"{_against(source, 'cape', 'ce', metric)}."
     )
     second = (
