@@ -28,14 +28,12 @@ ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
 INTERNAL = {  # not on the page of the library: parts of its modules, and of single chapters
-    "probnb.report.words",
     "probnb.report.files",
     "probnb.report.numbers",
     "probnb.report.columns",
     "probnb.report.roles",
     "probnb.training.batches",
     "probnb.calibrators.scaling",
-    "probnb.report.cells",
     "probnb.training.checkpoint",
     "probnb.__main__",
     "probnb.data.face_rendering",
@@ -44,7 +42,6 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.data.image_tables",
     "probnb.data.dashcam_layout",
     "probnb.data.traffic_drawing",
-    "probnb.report.example",
     "probnb.theory.logistic_normal",
     "probnb.validation",
 }

@@ -96,7 +96,7 @@ def summarise(predictions, cohort, strata=None, replicates=1000):
     Returns
     -------
     dict of str to DataFrame
-        `cancer_study.TABLES`. ``differences`` has the paired differences by patient, and those by site;
+        `cancer_study.TABLES`. ``differences`` has the paired differences by patient and by site;
         ``stages`` the observed survival of each stage; ``groups`` predicted and observed survival
         of thirds of the patients.
     """
