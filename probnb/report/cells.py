@@ -223,6 +223,11 @@ def number(x, digits=4, sign=""):
         Decimals.
     sign : {"", "+"}, default=""
         Whether a positive number has a sign.
+
+    Returns
+    -------
+    str
+        The number, or "undefined" for NaN.
     """
     if math.isnan(x):
         return "undefined"
