@@ -7,6 +7,7 @@ from pathlib import Path
 from ...methods import METHODS
 from ...notebook import results_path, smoke
 from . import cancer_words
+from .cancer_claims import claims
 from .cancer_figures import rule_bias_figure, rule_scores_figure
 from .cancer_runs import read_study
 from .cancer_study import LABELS
@@ -40,7 +41,7 @@ def find_studies(folder=None):
     """
     folder = Path(folder or results_path().parent / "results" / "real_world")
     there = {name: folder / f"cancer-{name}" for name in TITLES}
-    return {k: read_study(path) for k, path in there.items() if (path / "run.json").is_file()}
+    return {k: read_study(path) for k, path in there.items() if (path / "study.json").is_file()}
 
 
 def show_rules():
@@ -89,7 +90,7 @@ def show_study(name, study):
     display(cancer_words.rules_table(study))
     display(Markdown("Differences in Brier score (×100), trained and judged by `ipcw`:"))
     display(cancer_words.differences_table(study))
-    display(cancer_words.claims(study).style.hide(axis="index"))
+    display(claims(study).style.hide(axis="index"))
     methods = [m for m in METHODS if m in set(scores["method"]) and m not in FAILED]
     others = [m for m in dict.fromkeys(scores["method"]) if m not in METHODS]
     return rule_scores_figure(scores, methods + others, LABELS)

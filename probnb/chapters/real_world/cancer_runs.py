@@ -194,7 +194,7 @@ def run_study(data, data_dir, folder, fits, rules=RULES, seeds=range(5), profile
         **machine(),
     }
     text = json.dumps(record, indent=1, default=store.plain) + "\n"
-    store.replace_file(target / "run.json", lambda path: path.write_text(text))
+    store.replace_file(target / "study.json", lambda path: path.write_text(text))
     return target
 
 
@@ -207,7 +207,7 @@ def read_study(folder):
     """Read the tables of a study by name, with its record as ``"record"``."""
     folder = Path(folder)
     study = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
-    return study | {"record": json.loads((folder / "run.json").read_text())}
+    return study | {"record": json.loads((folder / "study.json").read_text())}
 
 
 def main():
