@@ -9,6 +9,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from probnb.chapters.real_world import (
+    cancer_claims,
     cancer_figures,
     cancer_page,
     cancer_references,
@@ -305,7 +306,7 @@ def test_a_study_holds_no_outcome_and_no_follow_up(study, people):
 def test_a_study_is_read_as_it_was_written(study, tmp_path):
     for name in cancer_study.TABLES:
         cancer_runs.write_table(tmp_path / "cancer-lung" / f"{name}.parquet", study[name])
-    (tmp_path / "cancer-lung" / "run.json").write_text(json.dumps(study["record"]))
+    (tmp_path / "cancer-lung" / "study.json").write_text(json.dumps(study["record"]))
     found = cancer_page.find_studies(tmp_path)
     assert list(found) == ["lung"]
     pd.testing.assert_frame_equal(found["lung"]["scores"], study["scores"])
@@ -322,16 +323,22 @@ def test_contrasts_are_differences_of_spreads(study, people, runs):
         assert row.low <= row.high
 
 
-def test_claims_follow_the_numbers(study):
-    table = cancer_words.claims(study).set_index("claim")
-    assert table.loc["53, 63", "verdict"] == "holds"  # CaPE has the least noise
+@pytest.mark.parametrize(
+    ("low", "high", "lowest", "discriminative", "within"),
+    [
+        (-0.03, -0.01, "holds", "contradicted", "contradicted"),
+        (0.01, 0.03, "contradicted", "holds", "contradicted"),
+        (-0.01, 0.02, "not told apart", "not told apart", "not told apart"),
+    ],
+)
+def test_claims_follow_the_numbers(study, low, high, lowest, discriminative, within):
+    interval = {"difference": (low + high) / 2, "low": low, "high": high}
+    changed = {name: study[name].assign(**interval) for name in ("differences", "contrasts")}
+    table = cancer_claims.claims({**study, **changed}).set_index("claim")
+    assert table.loc["53, 63", "verdict"] == lowest
+    assert table.loc["65", "verdict"] == discriminative
+    assert table.loc["104", "verdict"] == within  # more between stages, less within: not both
     assert table.loc["101", "verdict"].startswith("holds for")
-    assert table.loc["104", "verdict"] == "holds"
-    worse = study["differences"].copy()
-    worse[["difference", "low", "high"]] *= -1
-    worse = worse.rename(columns={"low": "high", "high": "low"})
-    table = cancer_words.claims({**study, "differences": worse}).set_index("claim")
-    assert table.loc["53, 63", "verdict"] == "contradicted"
 
 
 def test_sentences_name_what_they_measured(study):
@@ -345,4 +352,8 @@ def test_sentences_name_what_they_measured(study):
     assert table.loc["CaPE (bin)", ("", "paper's table")] == "23.20"
     assert "±" in table.loc["Kaplan-Meier", ("judged by its own rule", "known")]
     pairs = cancer_words.differences_table(study)
-    assert pairs.loc["CaPE (bin) less CE early-stop", "interval over sites"].endswith("*")
+    rows = study["differences"].set_index(["method", "rival", "metric", "unit"])
+    row = rows.loc["cape_bin", "ce", "brier", "site"].iloc[0]
+    text = pairs.loc["CaPE (bin) less CE early-stop", "interval over sites"]
+    assert text.startswith(f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, ")
+    assert text.endswith("*") == (row["high"] < 0 or row["low"] > 0)

@@ -10,6 +10,7 @@ import pandas as pd
 from ...methods import METHODS
 from ...notebook import results_path, smoke
 from . import cancer_words
+from .cancer_claims import claims
 from .cancer_figures import rule_bias_figure, rule_scores_figure
 from .cancer_study import LABELS, TABLES
 from .censoring import rule_bias, rule_bias_sentence
@@ -31,7 +32,7 @@ def read_study(folder):
     """Read the tables of a study by name, with its record as ``"record"``."""
     folder = Path(folder)
     study = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
-    return study | {"record": json.loads((folder / "run.json").read_text())}
+    return study | {"record": json.loads((folder / "study.json").read_text())}
 
 
 def find_studies(folder=None):
@@ -49,7 +50,7 @@ def find_studies(folder=None):
     """
     folder = Path(folder or results_path().parent / "results" / "real_world")
     there = {name: folder / f"cancer-{name}" for name in TITLES}
-    return {k: read_study(path) for k, path in there.items() if (path / "run.json").is_file()}
+    return {k: read_study(path) for k, path in there.items() if (path / "study.json").is_file()}
 
 
 def show_rules():
@@ -98,7 +99,7 @@ def show_study(name, study):
     display(cancer_words.rules_table(study))
     display(Markdown("Differences in Brier score (×100), trained and judged by `ipcw`:"))
     display(cancer_words.differences_table(study))
-    display(cancer_words.claims(study).style.hide(axis="index"))
+    display(claims(study).style.hide(axis="index"))
     methods = [m for m in METHODS if m in set(scores["method"]) and m not in FAILED]
     others = [m for m in dict.fromkeys(scores["method"]) if m not in METHODS]
     return rule_scores_figure(scores, methods + others, LABELS)

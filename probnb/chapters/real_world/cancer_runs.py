@@ -192,7 +192,7 @@ def run_study(data, data_dir, folder, fits, rules=RULES, seeds=range(5), profile
         **machine(),
     }
     text = json.dumps(record, indent=1, default=store.plain) + "\n"
-    store.replace_file(target / "run.json", lambda path: path.write_text(text))
+    store.replace_file(target / "study.json", lambda path: path.write_text(text))
     return target
 
 
