@@ -159,8 +159,8 @@ axes = figures.overfitting(stored, "discrete")
 # %% [markdown]
 # ## Learning curves (Figure 5)
 #
-# Means over five epochs, as in the paper, for every scenario that has runs. Fine-tunings start at the
-# dotted line, where CE is stopped.
+# For every scenario that has runs; means over five epochs, as in the paper, where there are 40 or more.
+# Fine-tunings start at the dotted line, where CE is stopped.
 
 # %% tags=["hide-input"]
 axes = figures.curves_figure(stored)
