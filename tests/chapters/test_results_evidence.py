@@ -72,6 +72,16 @@ def test_ranks_in_print_and_here(two):
     assert tables.rank_correlations(two).loc["Sigmoid", "MSE_p"] == "not run yet"
 
 
+def test_paired_differences(two):
+    table = tables.paired(two)
+    gap = two.gap(two.best("linear"), "cape_bin", "ce")
+    assert table.loc["Linear", "less CE early-stop"].startswith(f"{100 * gap.value:+.2f} [")
+    assert table.loc["Linear", "less CE fine-tuned"] == "+0.00 [+0.00, +0.00]"
+    assert table["trainings"].to_dict()["Linear"] == 2
+    assert table.loc["Sigmoid", "less Platt scaling"] == "not run yet"
+    assert "Discrete (drawn)" in table.index
+
+
 def test_calibration_epochs_are_counted(two):
     table = tables.calibration_epochs(two)
     assert (table["CaPE (bin)"] == "epoch 2, 1 of calibration").all()

@@ -151,7 +151,8 @@ def curves_figure(evidence, window=5):
     evidence : Evidence
         Stored runs.
     window : int, default=5
-        Epochs of the moving average, as in the paper's figure.
+        Epochs of the moving average, as in the paper's figure; runs of fewer than 40 epochs, whose
+        turn that would wash out, are drawn as they are.
 
     Returns
     -------
@@ -170,14 +171,16 @@ def curves_figure(evidence, window=5):
     }
     for row, trained in enumerate(runs):
         start = trained.kept_fit("ce")["best_epoch"]
+        smooth = window if len(trained.history("ce")) > 40 else 1
         for column, (name, title) in enumerate(CURVES.items()):
             ax, scale = axes[4 * row + column], 100 if name in ("mse_p", "kl_p") else 1
             for method, (colour, dashes, width) in styles.items():
+                label = "CE" if method == "ce" else METHODS[method].label
                 history = trained.history(method)
                 history = history[history["epoch"] > 0]
                 x = history["epoch"] + (0 if method == "ce" else start)
-                y = scale * history[name].rolling(window, min_periods=1, center=True).mean()
-                ax.plot(x, y, dashes, color=COLOURS[colour], lw=width, label=METHODS[method].label)
+                y = scale * history[name].rolling(smooth, min_periods=1, center=True).mean()
+                ax.plot(x, y, dashes, color=COLOURS[colour], lw=width, label=label)
             ax.axvline(start, color=COLOURS["grey"], ls=":", lw=1)
             ax.tick_params(labelsize=8)
             if scale == 100:

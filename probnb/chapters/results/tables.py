@@ -18,6 +18,7 @@ from .sources import PAPER_ROWS
 
 __all__ = [
     "calibration_epochs",
+    "paired",
     "rank_correlations",
     "ranks",
     "scenario_table",
@@ -120,6 +121,46 @@ def scenario_table(evidence, scenario):
         ]
     labels = pd.Index([METHODS[m].label for m in methods], name=scenario.capitalize())
     return pd.DataFrame(columns, index=labels)
+
+
+def paired(evidence, method="cape_bin", rivals=("ce", "ce_finetuned", "platt", "ensemble")):
+    """Compare a row with its rivals, paired over test rows and over trainings, by MSE_p.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Stored runs.
+    method : str, default="cape_bin"
+        The row.
+    rivals : sequence of str
+        The rows to compare with; by default CaPE's baseline, its control, the cheapest repair and
+        the most expensive.
+
+    Returns
+    -------
+    DataFrame
+        One line a scenario and kind of face: the row less each rival, times 100, with 95 %
+        interval. From two trainings on the interval includes their spread.
+    """
+    lines = {}
+    for scenario in SCENARIOS:
+        for photographs in (True, False):
+            runs = evidence.best(scenario, photographs)
+            if not runs and not photographs:
+                continue
+            name = scenario.capitalize() + ("" if photographs else " (drawn)")
+            gaps = [evidence.gap(runs, method, rival) for rival in rivals]
+            lines[name] = [*(_gap(gap) for gap in gaps), len(runs)]
+    columns = [*(f"less {METHODS[rival].label}" for rival in rivals), "trainings"]
+    head = f"{METHODS[method].label}, MSE_p ×100"
+    return pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis(head)
+
+
+def _gap(gap):
+    if gap is None:
+        return MISSING
+    value, low, high = (100 * x for x in (gap.value, gap.low, gap.high))
+    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 def _values(evidence, scenario, metric):
