@@ -353,7 +353,7 @@ def test_sentences_name_what_they_measured(study):
     assert "±" in table.loc["Kaplan-Meier", ("judged by its own rule", "known")]
     pairs = cancer_words.differences_table(study)
     rows = study["differences"].set_index(["method", "rival", "metric", "unit"])
-    row = rows.loc["cape_bin", "ce", "brier", "site"].iloc[0]
+    row = rows.loc[("cape_bin", "ce", "brier", "site")]
     text = pairs.loc["CaPE (bin) less CE early-stop", "interval over sites"]
     assert text.startswith(f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, ")
     assert text.endswith("*") == (row["high"] < 0 or row["low"] > 0)
