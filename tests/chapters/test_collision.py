@@ -15,7 +15,7 @@ from probnb.data import traffic_model
 from probnb.data.dashcam import DashcamInputs
 from probnb.data.traffic_drawing import boxes_of, look_of
 from probnb.training import losses
-from probnb.training.dashcam_network import DashNet
+from probnb.training.dashcam_network import DashNet, _coverage
 
 TASK = get_task("collision")
 
@@ -88,6 +88,22 @@ def test_network_knows_where_in_the_picture_something_is():
     assert net(torch.zeros(1, 12, 130, 355)).shape == (1, 2)
     with pytest.raises(ValueError, match="dropout"):
         DashNet(dropout=2.0)
+
+
+def test_network_reads_place_and_size_of_the_boxes_off_their_masks():
+    """Whatever the scale of the inputs; a part of a pixel counts as one."""
+    boxes = np.array([[[355, 204, 71, 52], [340, 204, 60, 40], [0, 0, 0, 0]]], float)
+    inputs = DashcamInputs(np.zeros((1, 3, 26, 71), np.uint8), np.zeros((1, 3), int), boxes)
+    x = torch.from_numpy(np.asarray(inputs)).float()
+    net = DashNet()
+    for scaled in (x, (x - 30) / 90):
+        places = net._places(_coverage(scaled[:, 9:]))[0]
+        across, _, wide, high, there, off = places[:6].tolist()
+        assert across == off == pytest.approx((355 + 35.5 - 355) / 355 * 71 / 70, abs=0.01)
+        assert (wide, high, there) == pytest.approx((np.log(7.2), np.log(5.3), 1), abs=0.01)
+        growth = places[6:].reshape(5, 2)[3]  # of the logarithm of the height, per second
+        assert growth[0] == pytest.approx(10 * np.log(5.3 / 4.1), rel=0.02)
+        assert not growth[1], "there was no box two frames before"
 
 
 @pytest.mark.parametrize("distance", [10.0, 40.0])
