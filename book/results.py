@@ -186,7 +186,8 @@ baseline.demo_table(stored, saved)
 # is a fraction of 4,738 rows, the others' of 2,329.
 
 # %% tags=["hide-input"]
-Markdown(words.baseline_sentence(stored, saved))
+parts = baseline.derived_table(folders, "authors-gains")
+Markdown(words.baseline_sentence(stored, saved, parts))
 
 # %% [markdown]
 # The authors' saved predictions (validation rows), as they are and with repairs fitted to the other
@@ -194,6 +195,14 @@ Markdown(words.baseline_sentence(stored, saved))
 
 # %% tags=["hide-input"]
 baseline.saved_scores(saved)
+
+# %% [markdown]
+# What CaPE gains in those files ($\mathrm{MSE}_p \times 100$, positive is better), split into what one
+# intercept (bias), Platt scaling (slope) and any monotone map would have given as well, and what is
+# left, a better order of the rows (ranking):
+
+# %% tags=["hide-input"]
+gains.saved_gains(parts)
 
 # %% [markdown]
 # Would another rule of stopping have kept such an epoch? Each applied to the stored epochs of plain
@@ -213,9 +222,8 @@ axes = figures.gain_figure(gains.cape_gains(stored, saved))
 # ## Where a gain comes from
 #
 # What each row takes off the error of CE early-stop ($\mathrm{MSE}_p \times 100$, positive is better),
-# split by `probnb.calibrators.gain_parts`: what one intercept would have given as well (bias), Platt
-# scaling (slope), any monotone map, and what only a better order of the rows can give (ranking). The
-# maps are cross-fitted; intervals are of test rows of one training.
+# split in the same way by `probnb.calibrators.gain_parts`. The maps are cross-fitted; intervals are of
+# test rows of one training.
 
 # %% tags=["hide-input"]
 gains.gains(stored)

@@ -116,6 +116,15 @@ def test_derived_numbers_are_recomputed(data_dir):
     stored = baseline.derived_table([root / "results"], "authors-predictions")
     computed = baseline.authors_scores(data_dir / "authors-predictions")
     pd.testing.assert_frame_equal(stored, computed, atol=2e-6)
+    stored = baseline.derived_table([root / "results"], "authors-gains")
+    computed = gains.authors_gains(data_dir / "authors-predictions")
+    pd.testing.assert_frame_equal(stored, computed, atol=2e-6)
+    assert gains.saved_gains(stored).loc["Linear", "bias"].startswith("+1")
+    scores = baseline.derived_table([root / "results"], "authors-predictions")
+    text = words.baseline_sentence(evidence.Evidence([]), scores, stored)
+    assert "from 3.68 to 2.40 and Platt scaling to 2.15, below their CaPE's 2.41" in text
+    assert "Of the 1.27 that CaPE takes off in these files, 1.27 is" in text
+    assert "not computed yet" in gains.saved_gains(None).to_string()
 
 
 def test_nothing_stored_is_no_error(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
 from ...calibrators.gain_parts import gain_parts
@@ -9,7 +11,7 @@ from ...methods import METHODS
 from ...published import published
 from ...scenarios import SCENARIOS
 
-__all__ = ["cape_gains", "gains"]
+__all__ = ["authors_gains", "cape_gains", "gains", "saved_gains"]
 
 
 def cape_gains(evidence, saved=None):
@@ -99,3 +101,51 @@ def _parts(parts):
         if part in ("ranking", "total"):
             out[part] += f" [{row['low']:+.2f}, {row['high']:+.2f}]"
     return out
+
+
+def authors_gains(folder):
+    """Split what the authors' saved CaPE gains on their saved early-stopped predictions.
+
+    Parameters
+    ----------
+    folder : path-like
+        Holds ``linear.csv`` and ``discrete.csv``.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``scenario``, ``metric``, ``part``, ``gain``, ``low`` and ``high``, rounded to six
+        digits.
+    """
+    tables = []
+    for scenario in ("linear", "discrete"):
+        rows = pd.read_csv(Path(folder) / f"{scenario}.csv")
+        parts = gain_parts(rows["y"], rows["early_stop"], rows["cape_bin"], rows["p"])
+        tables.append(parts.reset_index().assign(scenario=scenario))
+    columns = ["scenario", "metric", "part", "gain", "low", "high"]
+    return pd.concat(tables, ignore_index=True)[columns].round(6)
+
+
+def saved_gains(table, metric="mse_p"):
+    """Lay out the parts of the gain in the authors' saved predictions.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        From `authors_gains`.
+    metric : str, default="mse_p"
+        Which score.
+
+    Returns
+    -------
+    DataFrame
+        Times 100, one line a scenario.
+    """
+    if table is None:
+        return pd.DataFrame([{"": "not computed yet"}])
+    rows = table[table["metric"] == metric].set_index(["scenario", "part"])
+    lines = {
+        scenario.capitalize(): _parts(rows.loc[scenario][["gain", "low", "high"]])
+        for scenario in dict.fromkeys(table["scenario"])
+    }
+    return pd.DataFrame(lines).T.rename_axis("CaPE (bin) on CE early-stop")

@@ -91,7 +91,7 @@ def _lowest(source, task, metric):
     return f"{METHODS[best].label} ({values[best]:.2f})"
 
 
-def baseline_sentence(evidence, saved):
+def baseline_sentence(evidence, saved, parts=None):
     """Say what stored numbers explain of the published baseline, and what they leave open.
 
     Parameters
@@ -100,37 +100,47 @@ def baseline_sentence(evidence, saved):
         Stored runs.
     saved : DataFrame or None
         From `probnb.chapters.results.baseline.authors_scores`.
+    parts : DataFrame or None
+        From `probnb.chapters.results.gains.authors_gains`.
 
     Returns
     -------
     str
         Markdown.
     """
-    parts = []
+    said = []
     if saved is not None:
         rows = saved[saved["scenario"] == "linear"].set_index(["method", "repair"])
         ce, one = rows.loc[("ce", "none")], rows.loc[("ce", "intercept")]
         platt, cape = rows.loc[("ce", "platt")], rows.loc[("cape_bin", "none")]
         than = "below" if platt["mse_p"] < cape["mse_p"] else "not below"
-        parts.append(
+        said.append(
             "The authors' saved early-stopped predictions for Linear are off by "
             f"{ce['shift']:+.3f} on average: one intercept takes MSE_p × 100 from "
             f"{100 * ce['mse_p']:.2f} to {100 * one['mse_p']:.2f} and Platt scaling to "
             f"{100 * platt['mse_p']:.2f}, {than} their CaPE's {100 * cape['mse_p']:.2f}. The AUC "
             f"of the two is {100 * ce['auc']:.1f} and {100 * cape['auc']:.1f}."
         )
+    if parts is not None:
+        rows = parts[(parts["scenario"] == "linear") & (parts["metric"] == "mse_p")]
+        gain = 100 * rows.set_index("part")["gain"]
+        said.append(
+            f"Of the {gain['total']:.2f} that CaPE takes off in these files, "
+            f"{gain['bias']:.2f} is what one intercept gives as well, and "
+            f"{gain['ranking']:.2f} is a better order of the faces."
+        )
     runs = evidence.best("linear", photographs=True)
     if runs:
         values = np.array([100 * r.bootstrap.point.loc["ce", "mse_p"] for r in runs])
         ks = np.array([100 * r.bootstrap.point.loc["ce", "ks"] for r in runs])
-        parts.append(
+        said.append(
             f"Our early-stopped networks on the same photographs ({len(runs)} "
             f"training{'s' if len(runs) > 1 else ''}) are at "
             f"{', '.join(f'{v:.2f}' for v in values)}, with a KS error of "
             f"{', '.join(f'{v:.1f}' for v in ks)}."
         )
-    parts.append(
+    said.append(
         "What stored numbers cannot tell is why a displaced epoch was kept; that needs validation "
         "predictions of every epoch under the released recipe, which no stored run has."
     )
-    return " ".join(parts)
+    return " ".join(said)
