@@ -5,4 +5,4 @@ predictions. Modules are imported one by one (``from probnb import metrics``), s
 one does not load torch.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
