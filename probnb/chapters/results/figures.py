@@ -305,7 +305,7 @@ def gain_figure(table):
             ax.annotate(
                 row.scenario.capitalize(),
                 (getattr(row, column), row.cape),
-                xytext=(5, 3),
+                xytext=(6, -9 if row.scenario == "skewed" else 4),
                 textcoords="offset points",
                 fontsize=8,
                 ha="right" if getattr(row, column) > 0.8 * table[column].max() else "left",
