@@ -75,7 +75,7 @@ def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True
     old = {job: stored_path(legacy(job), splits, directory, device) for job in every}
     missing = [job for job in every if not _usable(job, paths[job], old[job], retrain)]
     missing.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
-    total = sum(job.recipe.epochs for job in missing)
+    total = sum(_expected(job.recipe) for job in missing)
     with _progress(total, progress and missing) as advance:
         for stage in sorted({len(_chain(job)) for job in missing}):  # a start before what it starts
             todo = [job for job in missing if len(_chain(job)) == stage]
@@ -154,7 +154,7 @@ def _run_job(job, splits, paths, device, advance, label, wait):
 
     def on_epoch(record):
         seen.append(record["epoch"])
-        advance(1, label)
+        advance(int(len(seen) <= _expected(job.recipe)), label)
 
     try:
         with filelock.FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
@@ -162,8 +162,14 @@ def _run_job(job, splits, paths, device, advance, label, wait):
                 _train(job, splits, paths, device, on_epoch)
     except filelock.Timeout:
         return False
-    advance(job.recipe.epochs - len(seen), label)  # resumed, stopped early, or another's work
+    # What was spared: resumed, stopped early, or another's work.
+    advance(max(0, _expected(job.recipe) - len(seen)), label)
     return True
+
+
+def _expected(recipe):
+    """Epochs that the bar counts on: a training with patience rarely sees the last of them."""
+    return recipe.epochs if recipe.patience is None else min(recipe.epochs, 3 * recipe.patience)
 
 
 def _train(job, splits, paths, device, on_epoch):
