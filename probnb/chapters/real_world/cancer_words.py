@@ -160,7 +160,7 @@ def pair_label(row):
 def difference_text(row, scale, digits):
     """Return a difference with its interval; an asterisk where the interval leaves out 0."""
     if row.low == row.high == row.difference == 0:
-        return "the same predictions (both kept their start)"
+        return "the same predictions (the start was kept)"
     star = " *" if row.low > 0 or row.high < 0 else ""
     values = [f"{scale * v:+.{digits}f}" for v in (row.difference, row.low, row.high)]
     return f"{values[0]} [{values[1]}, {values[2]}]{star}"
