@@ -212,11 +212,16 @@ def say_ceiling(ceiling, table):
     one = ceiling[1]
     best = table["value"].drop("resampled", errors="ignore").idxmin()
     listed = ", ".join(f"{people}: {100 * value:.2f}" for people, value in ceiling.items())
-    return (
+    worth = one / table.loc[best, "value"]
+    text = (
         f"The share of yes among other people, taken for a prediction, has MSE_p × 100 = {listed} "
         f"(by their number). {METHODS[best].label}, at {100 * table.loc[best, 'value']:.2f}, is "
-        f"worth the votes of {one / table.loc[best, 'value']:.1f} people: so many would have to be "
-        "asked about an image to know p as well."
+    )
+    if worth < 1:
+        return text + "further from p than the answer of a single other person."
+    return text + (
+        f"worth the votes of {worth:.1f} people: so many would have to be asked about an image to "
+        "know p as well."
     )
 
 
