@@ -212,6 +212,7 @@ def test_words_name_what_the_numbers_say():
     assert "CaPE (bin) 1" in text
     text = words.say_ceiling({1: 0.1, 9: 0.0111}, results)
     assert "worth the votes of" in text and "1: 10.00" in text
+    assert "than the answer of a single" in words.say_ceiling({1: 0.001}, results)
     shown = words.comparison_table({"mse_p": results})
     assert shown.shape == (3, 2) and shown.iloc[0, 1] == "–"
     beside = words.paper_table({"ours": {"mse_p": results, "kl_p": results}})

@@ -118,7 +118,7 @@ def say_runs(runs):
     return (
         f"{len(records)} seed{'s' * (len(records) > 1)} of weights, outcomes and training images; "
         f"{one['network']}, {s['size']} pixels, {s['images'] or 'all':,} training images, "
-        f"at most {s['epochs']} epochs; {seconds / 60:.0f} processor minutes in all "
+        f"at most {s['epochs']} epochs; {seconds:.0f} processor seconds in all "
         f"({one['processor']}, {one['precision']})."
     )
 
@@ -175,9 +175,10 @@ def say_verdict(name, table, control=None, seeds=1):
         rows = others[others["verdict"] == verdict].sort_values("difference")
         listed = "; ".join(_spell(m, r) for m, r in rows.iterrows())
         parts.append(f"{verdict} than CE early-stop: {listed or 'none'}")
+    over = "test rows and seeds" if seeds > 1 else "test rows alone, of one training of each row"
     text = (
         f"**{name}** ({seeds} seed{'s' * (seeds > 1)}). CE early-stop has MSE_p × 100 = "
-        f"{100 * table.loc['ce', 'value']:.2f}. By paired 95 % intervals over rows and seeds, "
+        f"{100 * table.loc['ce', 'value']:.2f}. By paired 95 % intervals over {over}, "
         f"{parts[0]}; {parts[1]}. Lowest: {METHODS[best].label} "
         f"({100 * real.loc[best, 'value']:.2f})."
     )
@@ -186,6 +187,12 @@ def say_verdict(name, table, control=None, seeds=1):
         ranks = real.drop(index="ce_overfit", errors="ignore")["value"].rank()
         places = " and ".join(f"{METHODS[m].label} {int(ranks[m])}" for m in cape)
         text += f" Of {len(ranks)} rows, the places of CaPE: {places}."
+        start = [m for m in cape if table.loc[m, "difference"] == 0]
+        if start:
+            text += (
+                f" {_all(start)} kept the start: no epoch of fine-tuning had a lower validation "
+                "cross entropy."
+            )
     if cape and control is not None:
         spelt = "; ".join(f"{_spell(m, control.loc[m])}, {control.loc[m, 'verdict']}" for m in cape)
         text += f" Against its control, CE fine-tuned: {spelt}."
@@ -205,11 +212,16 @@ def say_ceiling(ceiling, table):
     one = ceiling[1]
     best = table["value"].drop("resampled", errors="ignore").idxmin()
     listed = ", ".join(f"{people}: {100 * value:.2f}" for people, value in ceiling.items())
-    return (
+    worth = one / table.loc[best, "value"]
+    text = (
         f"The share of yes among other people, taken for a prediction, has MSE_p × 100 = {listed} "
         f"(by their number). {METHODS[best].label}, at {100 * table.loc[best, 'value']:.2f}, is "
-        f"worth the votes of {one / table.loc[best, 'value']:.1f} people: so many would have to be "
-        "asked about an image to know p as well."
+    )
+    if worth < 1:
+        return text + "further from p than the answer of a single other person."
+    return text + (
+        f"worth the votes of {worth:.1f} people: so many would have to be asked about an image to "
+        "know p as well."
     )
 
 
@@ -300,6 +312,10 @@ def _spell(method, row):
         f"{METHODS[method].label} {100 * row['difference']:+.2f} "
         f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
     )
+
+
+def _all(methods):
+    return " and ".join(METHODS[m].label for m in methods)
 
 
 def _list(values, form):
