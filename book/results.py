@@ -19,8 +19,8 @@
 # What {cite}`liu2022deep` published, what was measured here, how sure we are, and whether each claim
 # stands. This page trains nothing: it reads the stored runs in the folder `results` (and in `runs`,
 # where you have made some) and says *not run yet* where there is none. Photographs are UTKFace's;
-# drawn faces are a smaller task of our own, shown apart and never taken for evidence about
-# photographs.
+# drawn faces are a smaller task of our own, shown apart; they may bear a claim about every network out,
+# but never refute one.
 
 # %% tags=["parameters"]
 results_dir = None  # folder of stored runs; None is results and runs of the project

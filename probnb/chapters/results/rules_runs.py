@@ -25,14 +25,20 @@ def every_run(source, needs=()):
 
 
 def _all(runs, good, bad, words):
-    """Judge a claim about every run: holds if good in all, contradicted if bad in most."""
+    """Judge a claim about every run: holds if good in all.
+
+    It is contradicted if bad in most runs of photographs, more than one: drawn faces, which are
+    another task in small, may bear a claim out but not refute it.
+    """
     if not runs:
         return None
-    good, bad = np.array([good(r) for r in runs]), np.array([bad(r) for r in runs])
+    good, bad = np.array([good(r) for r in runs]), [bad(r) for r in runs if r.photographs]
     if len(runs) < ENOUGH:
         verdict = OPEN
     else:
-        verdict = HOLDS if good.all() else AGAINST if bad.mean() > 0.5 else OPEN
+        verdict = HOLDS if good.all() else OPEN
+        if len(bad) >= ENOUGH and np.mean(bad) > 0.5:
+            verdict = verdict if verdict == HOLDS else AGAINST
     said = "; ".join(f"{_name(r)} {words(r)}" for r in runs)
     return Verdict(verdict, said)
 
