@@ -19,9 +19,9 @@ its released loader takes 15 and 65 minutes: `-p spacing 15 -p lead 65`.)
 
 Windows without rain on the last map are left out, a rule that looks at nothing that comes later.
 Training windows are turned and mirrored at random, all three maps alike: the outcome, a comparison
-of means, stays the same, and the few days at hand cannot teach which winds are common. The network's
-size, its rate and its batches were chosen among five combinations with all days in view, so that its
-scores, unlike those of the reference rows, are a little too good.
+of means, stays the same, and the few days at hand cannot teach which winds are common. The
+network's size, its rate and its batches were chosen among five combinations with all days in view,
+so that its scores, unlike those of the reference rows, are a little too good.
 """
 
 ATTRIBUTION = """
