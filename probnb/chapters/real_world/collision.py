@@ -65,7 +65,7 @@ def sizes(height):
 
 
 def network(profile, splits):
-    """The paper's VGG-16 where the profile asks for it, else a small one that looks inside the box."""
+    """The paper's VGG-16 where the profile asks for it, else one that looks inside the box."""
     from ...training.dashcam_network import DashNet
     from ...training.models import network as spec
 
