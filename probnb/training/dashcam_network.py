@@ -17,15 +17,16 @@ class DashNet(nn.Module):
 
     From some thousand samples a network that averages over the picture does not find out that the
     masks say where to look, and that their sizes and changes are distance, lane and closing speed.
-    Here the last layers see what the convolutions found within the latest box (lamps, indicators),
-    what they found in the whole picture, and place and size of each box with their changes.
+    Here the last layers see what the convolutions found within the latest box (lamps, indicators)
+    and place and size of the boxes with their changes. What lies outside the box reaches them no
+    other way: two hundred scenes can be told apart, and learnt by heart, by their skies.
 
     Parameters
     ----------
     width : int, default=16
         Channels of the first convolution; the last has four times as many.
-    dropout : float, default=0.2
-        Share of what the last layers see that is left out in training.
+    dropout : float, default=0.5
+        Share of what the convolutions found that is left out in training.
     in_channels : int, default=12
         Frames of three colours, then as many masks, the latest first.
     num_classes : int, default=2
@@ -35,7 +36,7 @@ class DashNet(nn.Module):
     gain = 10.0
     """Changes are per frame of 0.1 s; times ten they are per second."""
 
-    def __init__(self, width=16, dropout=0.2, in_channels=12, num_classes=2):
+    def __init__(self, width=16, dropout=0.5, in_channels=12, num_classes=2):
         super().__init__()
         check_integer(width, "width")
         check_number(dropout, "dropout", 0, 1)
@@ -44,9 +45,9 @@ class DashNet(nn.Module):
         self.body = nn.Sequential(*(_convolution(a, b) for a, b in pairwise(widths)))
         places = 5 * self.frames + 1
         self.norm = nn.BatchNorm1d(places)
+        self.dropout = nn.Dropout(dropout)
         self.head = nn.Sequential(
-            nn.Dropout(dropout),
-            nn.Linear(2 * widths[-1] + places, 4 * width),
+            nn.Linear(widths[-1] + places, 4 * width),
             nn.ReLU(),
             nn.Linear(4 * width, num_classes),
         )
@@ -58,7 +59,7 @@ class DashNet(nn.Module):
         within = nn.functional.adaptive_avg_pool2d(masks[:, :1], found.shape[2:])
         inside = (found * within).sum((2, 3)) / (within.sum((2, 3)) + 1e-3)
         boxes = self.norm(self._places(masks))
-        return self.head(torch.cat([inside, found.mean((2, 3)), boxes], dim=1))
+        return self.head(torch.cat([self.dropout(inside), boxes], dim=1))
 
     def _places(self, masks):
         """Size and place of each box: the latest, then the changes, and how far off the middle."""

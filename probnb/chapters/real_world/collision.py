@@ -65,7 +65,7 @@ def sizes(height):
 
 
 def network(profile, splits):
-    """The paper's VGG-16 where the profile asks for it, else a small network of that shape."""
+    """The paper's VGG-16 where the profile asks for it, else one that looks inside the box."""
     from ...training.dashcam_network import DashNet
     from ...training.models import network as spec
 
@@ -154,8 +154,8 @@ TASK = Task(
     describe=describe,
     profiles={
         "smoke": dict(images=40, size=13, width=4),
-        "quick": dict(images=420, size=26, width=16, epochs=10),
-        "cpu": dict(images=1500, size=65, width=16, epochs=30),
+        "quick": dict(images=420, size=26, width=16, epochs=10, learning_rate=0.02),
+        "cpu": dict(images=1500, size=65, width=16, epochs=30, learning_rate=0.02),
         "paper": dict(images=1500, size=130, batch_size=64),
     },
     parameters=dict(label="label"),
