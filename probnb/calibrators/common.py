@@ -18,6 +18,9 @@ from ..validation import check_probabilities, refuse_masked
 
 __all__ = ["logits_from_probabilities"]
 
+LARGEST = 1e150
+"""Logits beyond it are no logits, and their squares no numbers."""
+
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
 EXCESS = 1e-9  # log-loss above the optimum at which a fit counts as having reached it
 
@@ -123,14 +126,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"X must hold two columns of logits, or one of log-odds; got {X.shape[1]} columns."
             )
-        if X.shape[1] == 1:
-            return X[:, 0]
-        with np.errstate(over="ignore"):
-            log_odds = X[:, 1] - X[:, 0]
-        if not np.isfinite(log_odds).all():
-            row = int(np.argmin(np.isfinite(log_odds)))
-            raise ValueError(f"X must hold logits of finite difference; got {X[row]} in row {row}.")
-        return log_odds
+        large = (np.abs(X) > LARGEST).any(axis=1)
+        if large.any():
+            row = int(np.argmax(large))
+            raise ValueError(
+                f"X must hold logits of at most {LARGEST:g} in size; got {X[row]} in row {row}."
+            )
+        return X[:, 0] if X.shape[1] == 1 else X[:, 1] - X[:, 0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -206,7 +206,7 @@ def make_profile(name="quick", **overrides):
 
     Examples
     --------
-    >>> make_profile("quick", epochs=5, bins=10).grid
+    >>> make_profile("cpu", epochs=5, bins=10).grid
     {'bins': (10,)}
     """
     profile = PROFILES[check_choice(name, PROFILES, "profile")]

@@ -246,6 +246,7 @@ def write_results(directory, results, **facts):
         write = partial(getattr(results, table).to_parquet, index=False, compression="zstd")
         store.replace_file(folder / f"{table}.parquet", write)
     text = json.dumps(record, indent=1, default=store.plain) + "\n"
+    record = json.loads(text)  # what a reader of the file will see
     store.replace_file(folder / "run.json", lambda path: path.write_text(text))
     return StoredRun(folder, record)
 

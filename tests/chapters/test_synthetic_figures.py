@@ -12,6 +12,7 @@ from probnb.chapters.synthetic.figures import (
     prediction_histograms,
     scenario_figure,
 )
+from probnb.experiment.results import Results
 from probnb.scenarios import SCENARIOS, probability
 
 RNG = np.random.default_rng(0)
@@ -69,7 +70,10 @@ def test_learning_curves_branch_off_where_fine_tuning_starts():
         )  # fmt: skip
 
     epochs = pd.concat([history("ce", 10), history("cape_bin lr=1", 3)])
-    axes = learning_curves(epochs, 4, {"cape_bin": "cape_bin lr=1"})
+    chosen = pd.DataFrame(
+        {"method": ["ce", "cape_bin"], "fit": ["ce", "cape_bin lr=1"], "best_epoch": [4, 2]}
+    )
+    axes = learning_curves(Results(None, chosen.assign(chosen=True), epochs))
     assert len(axes) == 4
     assert axes[0].lines[1].get_xdata().tolist() == [4, 5, 6]
     assert axes[2].get_yscale() == "log" and axes[3].get_yscale() == "linear"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...experiment.results import on_test, read_results
-from ...methods import METHODS
+from ...methods import METHODS, PAPER
 from ...metrics.registry import METRICS, evaluate
 from ...published import published
 from ...scenarios import SCENARIOS
@@ -91,7 +91,7 @@ def paper_models():
     {'linear': 12, 'sigmoid': 12, 'centered': 12, 'skewed': 12, 'discrete': 12}
     """
     table = published(list(SCENARIOS), percent=False)
-    table = table[table["method"].isin(METHODS) & (table["mark"] != "suspect")]
+    table = table[table["method"].isin(PAPER) & (table["mark"] != "suspect")]
     wide = table.pivot(index=["scenario", "method"], columns="metric", values="value")
     wide = wide.reindex(columns=list(METRICS)).reset_index().rename(columns={"method": "name"})
     wide = wide.assign(kind="paper", unit=wide["name"])
