@@ -96,7 +96,7 @@ from probnb.plots.style import use_style
 
 use_style()
 splits = task.load(data_dir, settings, seed, **given)
-display(Markdown(task.describe(splits)), Markdown("" if splits.known else task.attribution))
+Markdown(task.describe(splits) + ("" if splits.known else "\n" + task.attribution))
 
 # %% tags=["hide-input"]
 axes = task.picture and task.picture(splits)
