@@ -254,4 +254,11 @@ def _as_columns(X):
     if issparse(X) or hasattr(X, "columns"):
         return X
     X = np.asarray(X)
+    if X.dtype == object:
+        try:
+            X = X.astype(np.float64)
+        except OverflowError as error:  # an integer of hundreds of digits
+            raise ValueError(f"X must hold logits; {error}.") from None
+        except (TypeError, ValueError):
+            pass  # scikit-learn says what is wrong
     return X.reshape(-1, 1) if X.ndim == 1 else X

@@ -70,6 +70,7 @@ def ece_debiased(y_true, y_prob, bins=BINS, weighting="rows", weights=None):
     gap = np.abs(table.gap)
     s = np.sqrt(table.mean_outcome * (1 - table.mean_outcome) / table.effective)
     z = np.divide(gap, s, out=np.full_like(gap, np.inf), where=s > 0)
+    z = np.minimum(z, 40)  # beyond it exp(-z^2 / 2) is 0 and erf is 1
     folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * erf(z / np.sqrt(2))
     share = table.weight if weighting == "rows" else None
     return float(np.average(2 * gap - folded, weights=share))

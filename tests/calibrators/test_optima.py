@@ -230,3 +230,8 @@ def test_temperature_closed_form_with_weights():
     s, y = np.array([-1.0, -1, 1, 1]), np.array([0, 1, 0, 1])
     fit = TemperatureScaling().fit(s, y, sample_weight=[7, 3, 2, 8])
     assert fit.temperature_ == pytest.approx(1 / logit(15 / 20), 1e-6)
+
+
+def test_an_integer_beyond_every_float_is_refused_by_name():
+    with pytest.raises(ValueError, match="X must hold logits; int too large"):
+        PlattScaling().fit([1, 2, 10**400], [0, 1, 1])

@@ -476,3 +476,10 @@ def test_the_papers_tables_hold_the_other_direction_of_kl(data_dir):
         inside = (table.p > 0) & (table.p < 1)
         printed = kl_p(table.p[inside], table.infinite[inside], "p_hat||p")
         assert printed / mse_p(table.p[inside], table.infinite[inside]) > ratio + 0.2
+
+
+def test_a_gap_beyond_all_noise_keeps_its_size():
+    """The square of a gap in units of a vanishing deviation would overflow."""
+    weights = [2e-311, 8.0, 5e-324, 7.3]
+    p_hat = [1e-72, 1.0, 2e-308, 1.0]
+    assert ece_debiased([1, 0, 0, 0], p_hat, 1, weights=weights) == pytest.approx(1)
