@@ -170,7 +170,7 @@ axes = overfitting_figure(y, p, predictions[columns], discrete=scenario == "disc
 # %% [markdown]
 # ## Learning curves
 #
-# Means over five epochs, as in the paper. The dotted line marks the early-stopped network. Cross
+# From forty epochs on, means over five, as in the paper. The dotted line marks the early-stopped network. Cross
 # entropy goes on to fall on the training data while everything that matters gets worse. The
 # fine-tunings start at the line.
 
