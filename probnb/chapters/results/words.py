@@ -53,8 +53,11 @@ def verdict_sentences(evidence, metric="mse_p"):
     source = Measured(evidence, photographs)
     name = METRICS[metric].label
     where = "photographs" if photographs else "drawn faces"
+    single = all(len(source.runs[task]) < 2 for task in source.tasks)
+    caution = ", one training of each row, so that nothing follows for the methods" * single
     first = (
-        f"By {name} × 100, on {where} ({len(source.tasks)} of {len(SCENARIOS)} scenarios), CaPE is "
+        f"By {name} × 100, on {where} ({len(source.tasks)} of {len(SCENARIOS)} scenarios"
+        f"{caution}), CaPE is "
         f"{_against(source, 'cape', 'ce', metric)}."
     )
     second = (
