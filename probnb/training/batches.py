@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from functools import partial
 
 import lightning_fabric
 import torch
@@ -11,6 +13,7 @@ from torch import nn
 from ..validation import check_choice
 
 __all__ = [
+    "clear_unread_taps",
     "cut",
     "device_type",
     "gather",
@@ -90,6 +93,44 @@ def use_fast_layout(model):
     if convolutions and not unsafe:
         model = model.to(memory_format=torch.channels_last)
     return model
+
+
+@contextlib.contextmanager
+def clear_unread_taps(model):
+    """Watch a forward pass, and from then on zero the gradients of taps that read only padding.
+
+    A 3x3 kernel on a map of one pixel uses one of its nine taps. torch 2.14.1 leaves the gradients
+    of some others as it found the memory (bf16, stride 2, on a CPU): no prediction shows it, but
+    the weights end as noise or NaN.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Its inputs keep the height and width of the pass that is watched, until the next is.
+    """
+    convolutions = [m for m in model.modules() if isinstance(m, nn.Conv2d)]
+    seen = [m.register_forward_pre_hook(_clear_unread_taps) for m in convolutions]
+    try:
+        yield
+    finally:
+        for handle in seen:
+            handle.remove()
+
+
+def _clear_unread_taps(convolution, inputs):
+    for handle in convolution.__dict__.pop("unread_taps", ()):  # of another size of image
+        handle.remove()
+    if convolution.padding_mode != "zeros" or not convolution.weight.requires_grad:
+        return
+    counted = torch.zeros(1, 1, *convolution.kernel_size, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():  # the gradient of a sum over ones counts what each tap reads
+        ones = torch.ones(1, 1, *inputs[0].shape[2:], dtype=torch.float64)
+        settings = convolution.stride, convolution.padding, convolution.dilation
+        nn.functional.conv2d(ones, counted, None, *settings).sum().backward()
+    unread = counted.grad[0, 0].to(convolution.weight.device) == 0
+    if unread.any():
+        clear = partial(torch.masked_fill, mask=unread, value=0.0)
+        convolution.unread_taps = [convolution.weight.register_hook(clear)]
 
 
 @torch.no_grad()

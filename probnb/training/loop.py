@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from .. import metrics
 from ..validation import check_choice, check_integer, check_number
-from .batches import cut, gather, make_fabric, predict_logits, use_fast_layout
+from .batches import clear_unread_taps, cut, gather, make_fabric, predict_logits, use_fast_layout
 from .checkpoint import Run
 from .losses import CrossEntropy
 from .targets import Observed
@@ -326,7 +326,8 @@ def _check_model(model, data):
     batch = data.batch(torch.arange(2))
     model.eval()
     try:
-        logits = model(*batch)
+        with clear_unread_taps(model):
+            logits = model(*batch)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         reason = str(error).splitlines()[0]
     else:
