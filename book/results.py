@@ -89,8 +89,10 @@ tables.table_1(stored, "mse_p")
 tables.table_1(stored, "kl_p")
 
 # %% [markdown]
-# *Mix-n-match* is with the isotonic step that the paper's text has and its tables, by their own AUC,
-# do not; that step can give a prediction of 0 or 1, for which $\mathrm{KL}_p$ is infinite.
+# *Mix-n-match* is without the isotonic step that the paper's text has and its tables, by their own
+# AUC, do not; the row below it has that step, which can give a prediction of 0 or 1, for which
+# $\mathrm{KL}_p$ is infinite. (Runs of version 0.1 have the step in the first row and lack the
+# second.)
 #
 # What lies behind each fine-tuned row. A row of CaPE without a calibration epoch is its control by
 # another name:

@@ -8,7 +8,12 @@ Appendix H ("Calibration Baselines").
 from .common import logits_from_probabilities
 from .dirichlet import BetaCalibration, DirichletCalibration
 from .gain_parts import PARTS, gain_parts
-from .nonparametric import HistogramBinning, IsotonicCalibration, MixNMatch
+from .nonparametric import (
+    HistogramBinning,
+    IsotonicCalibration,
+    IsotonicMixNMatch,
+    MixNMatch,
+)
 from .registry import CALIBRATORS
 from .scaling import PlattScaling, TemperatureScaling
 from .storage import load, save
@@ -20,6 +25,7 @@ __all__ = [
     "DirichletCalibration",
     "HistogramBinning",
     "IsotonicCalibration",
+    "IsotonicMixNMatch",
     "MixNMatch",
     "PlattScaling",
     "TemperatureScaling",

@@ -12,7 +12,7 @@ from ..validation import check_integer
 from .common import EXCESS, Calibrator, unreached
 from .scaling import fit_slope
 
-__all__ = ["HistogramBinning", "IsotonicCalibration", "MixNMatch"]
+__all__ = ["HistogramBinning", "IsotonicCalibration", "IsotonicMixNMatch", "MixNMatch"]
 
 
 class IsotonicCalibration(Calibrator):
@@ -175,6 +175,29 @@ class MixNMatch(Calibrator):
             return np.column_stack([self._mixture(-log_odds), p])
         p = np.interp(p, self.thresholds_, self.values_)
         return np.column_stack([1 - p, p])
+
+
+class IsotonicMixNMatch(MixNMatch):
+    """`MixNMatch` with the isotonic regression that the paper's text has: a row of its own.
+
+    Isotonic regression can give a prediction of 0 or 1, whose log-loss and KL_p may be infinite.
+
+    Parameters
+    ----------
+    isotonic : bool, default=True
+        As in `MixNMatch`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> IsotonicMixNMatch().fit(np.array([-2.0, -1, 1, 2]), [0, 1, 0, 1]).values_
+    array([0. , 0.5, 0.5, 1. ])
+    """
+
+    label = "Mix-n-Match, isotonic"
+
+    def __init__(self, isotonic=True):
+        super().__init__(isotonic)
 
 
 def _steps(x, y, weights):

@@ -1,7 +1,12 @@
 """The calibrators by name."""
 
 from .dirichlet import BetaCalibration, DirichletCalibration
-from .nonparametric import HistogramBinning, IsotonicCalibration, MixNMatch
+from .nonparametric import (
+    HistogramBinning,
+    IsotonicCalibration,
+    IsotonicMixNMatch,
+    MixNMatch,
+)
 from .scaling import PlattScaling, TemperatureScaling
 
 __all__ = ["CALIBRATORS"]
@@ -12,6 +17,7 @@ CALIBRATORS = {
     "beta": BetaCalibration,
     "dirichlet": DirichletCalibration,
     "mixnmatch": MixNMatch,
+    "mixnmatch_isotonic": IsotonicMixNMatch,
     "isotonic": IsotonicCalibration,
     "histogram": HistogramBinning,
 }
