@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -119,10 +119,12 @@ class Evidence:
     ----------
     runs : iterable of Trained
         Any number, of any scenarios.
+    elsewhere : iterable of Trained, default=()
+        Runs of other chapters' tasks that claims name; tables and figures leave them out.
     """
 
-    def __init__(self, runs):
-        self.runs = tuple(runs)
+    def __init__(self, runs, elsewhere=()):
+        self.runs, self.elsewhere = tuple(runs), tuple(elsewhere)
 
     @property
     def scenarios(self):
@@ -132,7 +134,7 @@ class Evidence:
     def kinds(self, scenario):
         """Return runs that differ in seed alone, together, the best evidence first."""
         groups = {}
-        for trained in self.runs:
+        for trained in self.runs + self.elsewhere:
             if trained.run.record["task"] == scenario:
                 groups.setdefault(trained.kind, []).append(trained)
         return sorted(groups.values(), key=_rank)
@@ -203,8 +205,8 @@ def _rank(group):
     return data == "drawn", altered, -place, -len(group)
 
 
-def gather(folders, replicates=1000, seed=0, chapter="synthetic"):
-    """Read every stored run of the scenarios.
+def gather(folders, replicates=1000, seed=0):
+    """Read every stored run of the scenarios, and those of CIFAR-10 with the paper's rule.
 
     Parameters
     ----------
@@ -214,19 +216,26 @@ def gather(folders, replicates=1000, seed=0, chapter="synthetic"):
         Bootstrap replicates of each run.
     seed : int, default=0
         Seed of the resamples.
-    chapter : str, default="synthetic"
-        Whose runs.
 
     Returns
     -------
     Evidence
         Empty where nothing is stored.
     """
-    found = {}
-    for run in find_runs(folders, chapter):
-        if run.record["task"] in SCENARIOS:
-            found.setdefault(run.directory.name, run)
-    return Evidence(_read(run, replicates, seed) for run in found.values())
+    parts = []
+    for chapter in ("synthetic", "cifar10"):
+        found = {}
+        for run in find_runs(folders, chapter):
+            run = replace(run, record=run.record | {"task": _task(run.record)})
+            if run.record["task"] in (*SCENARIOS, "cifar10"):
+                found.setdefault(run.directory.name, run)
+        parts.append([_read(run, replicates, seed) for run in found.values()])
+    return Evidence(*parts)
+
+
+def _task(record):
+    """Name a run's task as the paper's tables do: the appendix's rule on its own pictures."""
+    return "cifar10" if (record["task"], record["data"]) == ("rule", "cifar10") else record["task"]
 
 
 def _read(run, replicates, seed):
