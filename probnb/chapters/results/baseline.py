@@ -22,6 +22,7 @@ __all__ = [
     "authors_scores",
     "demo_table",
     "derived_table",
+    "one_intercept",
     "saved_scores",
     "stopping_rules",
 ]
@@ -62,13 +63,13 @@ def cross_fitted(y, p_hat, folds=5, seed=0):
     out = {"intercept": np.empty_like(s), "platt": np.empty_like(s)}
     split = StratifiedKFold(folds, shuffle=True, random_state=seed).split(s, y)
     for train, test in split:
-        out["intercept"][test] = expit(s[test] + _intercept(s[train], y[train]))
+        out["intercept"][test] = expit(s[test] + one_intercept(s[train], y[train]))
         platt = PlattScaling().fit(logits[train], y[train])
         out["platt"][test] = platt.predict_proba(logits[test])[:, 1]
     return out
 
 
-def _intercept(log_odds, y):
+def one_intercept(log_odds, y):
     """The one number that makes the mean prediction the mean outcome."""
     return brentq(lambda c: np.mean(expit(log_odds + c) - y), -50, 50)
 
