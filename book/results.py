@@ -47,7 +47,16 @@ folders = (
 # %% tags=["hide-input"]
 from IPython.display import HTML, Markdown
 
-from probnb.chapters.results import baseline, evidence, figures, gains, ledger, tables, words
+from probnb.chapters.results import (
+    baseline,
+    displaced,
+    evidence,
+    figures,
+    gains,
+    ledger,
+    tables,
+    words,
+)
 from probnb.plots.style import use_style
 
 use_style()
@@ -212,6 +221,21 @@ gains.saved_gains(parts)
 
 # %% tags=["hide-input"]
 baseline.stopping_rules(stored)
+
+# %% [markdown]
+# And a training as the release has it (batches of 256, no augmentation, rate 0.1): each epoch as it is
+# and after five repairs. Where a displaced epoch has good features, one number repairs it as well as a
+# calibration epoch does.
+
+# %% tags=["hide-input"]
+epochs = baseline.derived_table(folders, "displaced-linear")
+Markdown(displaced.displaced_sentence(epochs) or "*not run yet*")
+
+# %% tags=["hide-input"]
+displaced.repair_table(epochs)
+
+# %% tags=["hide-input"]
+axes = displaced.displaced_figure(epochs)
 
 # %% [markdown]
 # CaPE's gain against the weakness of its baseline, in print, in the saved files, and in every run of

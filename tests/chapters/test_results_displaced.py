@@ -6,6 +6,8 @@ from probnb.chapters.results.displaced import (
     REPAIRS,
     _estimate_statistics,
     displaced_epochs,
+    displaced_figure,
+    displaced_sentence,
     repair_table,
 )
 from probnb.data.faces import load_faces
@@ -26,7 +28,7 @@ def table(splits, tmp_path_factory):
         splits, network("resnet18", width=8, stem="small"), recipe, scratch, every=2
     )
     assert not scratch.exists()
-    return found
+    return found.assign(seed=0)
 
 
 def test_every_second_epoch_is_repaired_in_every_way(table):
@@ -60,7 +62,11 @@ def test_statistics_are_the_average_over_the_data(splits):
 def test_displaced_epochs_are_told_apart(table):
     table = table.assign(val_shift=np.where(table["epoch"] == 2, -0.2, 0.01))
     shown = repair_table(table)
-    assert list(shown.columns) == ["displaced (1 epochs)", "others (1 epochs)"]
+    assert list(shown.columns) == ["displaced epochs (1)", "other epochs (1)"]
     first = table.query("epoch == 2 and repair == 'platt'")["mse_p"].item()
-    assert shown.loc["Platt scaling", "displaced (1 epochs)"] == f"{100 * first:.2f}"
+    assert shown.loc["Platt scaling", "displaced epochs (1)"] == f"{100 * first:.2f}"
+    said = displaced_sentence(table)
+    assert "1 epochs are off by more than 0.05" in said and "epoch 2 (-0.200)" in said
+    assert len(displaced_figure(table)) == 2
+    assert displaced_sentence(None) == "" and displaced_figure(None) is None
     assert "not run yet" in repair_table(None).to_string()

@@ -20,12 +20,13 @@ from scipy.special import expit
 from ... import store
 from ...calibrators import PlattScaling
 from ...metrics import auc, ks_error, mse_p, nll
+from ...plots.style import COLOURS, grid
 from ...training.batches import cut, make_fabric, predict_logits
 from ...training.loop import Recipe, fit
 from ...training.targets import Calibrated, Observed
 from .baseline import one_intercept
 
-__all__ = ["REPAIRS", "displaced_epochs", "repair_table"]
+__all__ = ["REPAIRS", "displaced_epochs", "displaced_figure", "displaced_sentence", "repair_table"]
 
 REPAIRS = {
     "none": "as it is",
@@ -149,11 +150,83 @@ def repair_table(table):
         return pd.DataFrame([{"": "not run yet"}])
     groups = table["val_shift"].abs() > DISPLACED
     columns = {}
-    for name, rows in (("displaced", table[groups]), ("others", table[~groups])):
-        title = f"{name} ({rows['epoch'].nunique()} epochs)"
+    for name, rows in (("displaced", table[groups]), ("other", table[~groups])):
+        title = f"{name} epochs ({rows.groupby(['seed', 'epoch']).ngroups})"
         columns[title] = 100 * rows.groupby("repair")["mse_p"].mean().reindex(REPAIRS)
     out = pd.DataFrame(columns).map(lambda v: "–" if np.isnan(v) else f"{v:.2f}")
     return out.set_axis(pd.Index(REPAIRS.values(), name="MSE_p ×100 after"))
+
+
+def displaced_sentence(table):
+    """Say what the epochs of the released recipe look like, and what repairs the displaced ones.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        From `displaced_epochs`, with a column ``seed``.
+
+    Returns
+    -------
+    str
+        Markdown; empty where there is no table.
+    """
+    if table is None:
+        return ""
+    plain = table[table["repair"] == "none"]
+    kept = plain.loc[plain.groupby("seed")["val_ce"].idxmin()]
+    off = plain[plain["val_shift"].abs() > DISPLACED]
+    one = len(kept) == 1
+    said = (
+        f"{len(plain)} epochs of {len(kept)} training{'' if one else 's'} were looked at. "
+        f"Validation keeps epoch {', '.join(map(str, kept['epoch']))} with MSE_p × 100 of "
+        f"{', '.join(f'{100 * v:.2f}' for v in kept['mse_p'])} and a shift of the test mean of "
+        f"{', '.join(f'{v:+.3f}' for v in kept['shift'])}. "
+    )
+    if off.empty:
+        return said + f"No epoch was off by more than {DISPLACED} on average."
+    worst = off.loc[off["val_shift"].abs().idxmax()]
+    rows = table[(table["seed"] == worst["seed"]) & (table["epoch"] == worst["epoch"])]
+    values = 100 * rows.set_index("repair")["mse_p"]
+    return said + (
+        f"{len(off)} epochs are off by more than {DISPLACED} on average. The farthest, epoch "
+        f"{worst['epoch']} ({worst['val_shift']:+.3f}), has {values['none']:.2f}; repaired: "
+        + ", ".join(f"{REPAIRS[name]} {values[name]:.2f}" for name in REPAIRS if name != "none")
+        + "."
+    )
+
+
+def displaced_figure(table):
+    """Draw the error and the shift of each epoch, as it is and repaired.
+
+    Parameters
+    ----------
+    table : DataFrame or None
+        From `displaced_epochs`, with a column ``seed``; the first seed is drawn.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes or None
+        MSE_p, and mean prediction less mean outcome; None without a table.
+    """
+    if table is None:
+        return None
+    table = table[table["seed"] == table["seed"].min()]
+    figure, axes = grid(2, columns=2, size=(4.2, 3.4))
+    for (name, words), marker in zip(REPAIRS.items(), "osv^Dx"):
+        rows = table[table["repair"] == name]
+        style = {"marker": marker, "ms": 4, "label": words, "lw": 2 if name == "none" else 1}
+        style |= {"color": COLOURS["black"]} if name == "none" else {}
+        axes[0].plot(rows["epoch"], 100 * rows["mse_p"], **style)
+        axes[1].plot(rows["epoch"], rows["shift"], **style)
+    plain = table[table["repair"] == "none"]
+    for ax in axes:
+        ax.axvline(plain.loc[plain["val_ce"].idxmin(), "epoch"], color=COLOURS["grey"], ls=":")
+        ax.set_xlabel("Epoch (dotted: kept by validation)")
+    axes[1].axhline(0, color=COLOURS["grey"], lw=0.8)
+    axes[0].set_ylabel("Test MSE$_p$ (×100)")
+    axes[1].set_ylabel("Mean prediction less mean outcome")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return axes
 
 
 def main(arguments=None):

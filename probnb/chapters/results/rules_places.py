@@ -40,7 +40,7 @@ def _place(source, task, method, metric, names):
 
 @rule
 def first_half(source, metrics, where):
-    """Both of CaPE's rows are in the better half of the rows by each metric, in every task named."""
+    """Both of CaPE's rows are in the better half by each metric, in every task named."""
     answers = [rank_within(source, row, m, where, 0.5) for m in metrics.split(",") for row in CAPE]
     answers = [a for a in answers if a]
     if not answers:
