@@ -17,7 +17,7 @@ from .face_rendering import BLOCK, render
 
 __all__ = ["VERSION", "drawn_faces"]
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same seed would draw other images: part of the key of finished work."""
 
 # weight, then quantile function: infants, children, twenty-six (the mode), young, the long tail
@@ -62,7 +62,7 @@ def drawn_faces(n, size=32, seed=0):
     -----
     The inputs of Section 7.1 of Liu et al. (2022) are photographs; these drawings take their
     place where there are none. Apparent age scatters around the true age by about one year in
-    infants and three at fifty: an age can be estimated but not read.
+    infants and two at fifty: an age can be estimated but not read.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _traits(ages, uniform, normal):
 
     def looks(own=1.0):
         """An apparent age for one cue: true age, the person's bias, the cue's own scatter."""
-        scatter = 0.8 + 0.03 * ages
+        scatter = 0.5 + 0.015 * ages
         return np.maximum(ages + scatter * (1.2 * bias + 0.9 * own * z()), 0.0)
 
     def late(start, width):
@@ -124,9 +124,14 @@ def _shape(grown, late, male, z):
     shape, eyes, nose, place = (grown[k] for k in ("shape", "eyes", "nose", "place"))
     lid = late(52, 14)
     return {
-        "width": 0.68 - 0.12 * shape + 0.05 * late(45, 14) + 0.015 * z(),
+        "width": 0.68 - 0.14 * shape + 0.06 * late(29, 5) + 0.03 * late(52, 14) + 0.015 * z(),
         "height": 0.68 + 0.13 * shape + 0.015 * z(),
-        "taper": 0.08 + 0.28 * shape - 0.22 * late(55, 14) - 0.04 * male + 0.03 * z(),
+        "taper": 0.08
+        + 0.30 * shape
+        - 0.12 * late(29, 6)
+        - 0.14 * late(55, 14)
+        - 0.04 * male
+        + 0.03 * z(),
         "eye_x": 0.27 - 0.015 * shape + 0.01 * z(),
         "eye_y": 0.14 - 0.21 * place + 0.015 * z(),
         "eye_w": 0.150 - 0.025 * eyes - 0.022 * lid + 0.006 * z(),
@@ -211,22 +216,22 @@ def _skin(looks, late, u, z):
     tone = u() ** 1.3
     stops = np.array([[0.95, 0.78, 0.68], [0.80, 0.59, 0.46], [0.40, 0.26, 0.20]])
     skin = np.stack([np.interp(tone, [0, 0.5, 1], channel) for channel in stops.T], axis=1)
-    sallow = np.clip((looks() - 25) / 60, 0, 1)[:, None] * [-0.10, -0.085, -0.095]
+    sallow = np.clip((looks() - 16) / 40, 0, 1)[:, None] * [-0.10, -0.085, -0.095]
 
     def creased(start):
-        return np.clip((looks() - start) / 50, 0, 1)
+        return np.clip((looks() - start) / 35, 0, 1)
 
     return {
         "skin": skin + sallow + 0.02 * z()[:, None],
         "lips": skin * [0.88, 0.62, 0.62] + 0.02 * z()[:, None],
-        "blush": np.clip(0.15 - 0.12 * late(16, 7) + 0.02 * z(), 0, 0.2),
+        "blush": np.clip(0.2 - 0.18 * late(26, 5) + 0.02 * z(), 0, 0.24),
         "iris_colour": np.where(
             (u() < 0.3 * (1 - tone))[:, None], [0.35, 0.48, 0.60], [0.22, 0.13, 0.08]
         ),
-        "forehead": 0.8 * creased(30),
-        "crow": 0.7 * creased(30),
-        "bags": 0.05 + 0.65 * creased(25),
-        "folds": 0.04 + 0.75 * creased(22),
+        "forehead": 0.8 * creased(24),
+        "crow": 0.7 * creased(26),
+        "bags": 0.05 + 0.65 * creased(20),
+        "folds": 0.04 + 0.75 * creased(17),
         "jowl": 0.6 * creased(40),
         "socket": 0.03 + 0.30 * creased(28),
         "spots": 0.20 * creased(55),
