@@ -66,7 +66,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         refuse_masked(X, "X")
         refuse_masked(y, "y")
         X, y = _as_columns(X), np.asarray(y) if isinstance(y, (list, tuple)) else y
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = _validate(self, X, y)
         check_classification_targets(y)
         kept, weights = check_row_weights(sample_weight, len(y), "sample_weight")
         if kept is not None:
@@ -102,7 +102,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         refuse_masked(X, "X")
-        X = validate_data(self, _as_columns(X), dtype=np.float64, reset=False)
+        X = _validate(self, _as_columns(X), reset=False)
         return self._map(X, self._log_odds(X))
 
     def predict(self, X):
@@ -138,6 +138,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _validate(calibrator, *data, **options):
+    """scikit-learn's checks, and for columns of objects those that it leaves to NumPy."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)
+        try:
+            return validate_data(calibrator, *data, dtype=np.float64, **options)
+        except (OverflowError, np.exceptions.ComplexWarning) as error:
+            raise ValueError(f"X must hold real numbers below 1e308 in size; {error}.") from None
 
 
 def logits_from_probabilities(p):

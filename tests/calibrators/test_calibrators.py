@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from hypothesis import example, given, settings
@@ -476,3 +477,14 @@ def test_logits_from_probabilities_round_trip_and_ends():
     assert (np.diff(z[:, 1]) > 0).all()
     with pytest.raises(ValueError, match=r"p must hold probabilities in \[0, 1\]; got .*1.5"):
         logits_from_probabilities([0.1, 1.5])
+
+
+@pytest.mark.parametrize("value", [10**400, 1 + 2j], ids=["too large", "complex"])
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_columns_of_objects_that_are_no_real_numbers_are_refused(name, value):
+    columns = pd.DataFrame({"a": pd.Series([0.0, value, 1.0], dtype=object)})
+    with pytest.raises(ValueError, match="X must hold real numbers"):
+        CALIBRATORS[name]().fit(columns, [0, 1, 1])
+    fitted = CALIBRATORS[name]().fit(pd.DataFrame({"a": [0.0, 2.0, 1.0]}), [0, 1, 1])
+    with pytest.raises(ValueError, match="X must hold real numbers"):
+        fitted.predict_proba(columns)
