@@ -42,7 +42,7 @@ size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
-focal = entropy = mmce = smoothing = None
+focal = entropy = mmce = smoothing = share = decay = None
 
 # %% tags=["parameters"]
 images = None  # a folder, tar, zip or array; None: drawn faces

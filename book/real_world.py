@@ -35,7 +35,7 @@ images = size = width = stem = epochs = patience = plateau_patience = batch_size
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
-focal = entropy = mmce = smoothing = None
+focal = entropy = mmce = smoothing = share = decay = None
 # Parameters of single tasks; None leaves what the task has.
 source = None  # weather: radar or simulated
 fold = None  # weather: which fifth of the days is tested; by default the seed's

@@ -30,8 +30,15 @@ TARGETS = {
     "smoothed": ("smoothing",),
     "bin": ("every", "phase", "mix", "bins"),
     "kernel": ("every", "phase", "mix", "neighbours", "sigma"),
+    "held_out": ("every", "phase", "mix", "bins"),
+    "taught": ("share",),
+    "taught_platt": ("share",),
+    "running": ("decay", "share"),
 }
 """Schedules of `probnb.training.targets.TARGETS` and the settings that a grid may give them."""
+
+RECIPE = ("schedule", "averaging", "epochs", "patience")
+"""What a row may have of its own in its `probnb.training.Recipe`; the rest is the profile's."""
 
 LOSSES = ("ce", "focal", "entropy", "mmce")
 """Losses of `probnb.training.losses.LOSSES`; a grid gives a strength under the loss's own name."""
@@ -65,6 +72,15 @@ class Method:
         Hyperparameters and the values that validation cross entropy chooses among, the best known
         first: the strength of a loss under the loss's name, ``finetune_learning_rate`` of a
         fine-tuning, settings of the targets. A tuple of one value is a fixed setting.
+    teachers : str or None, default=None
+        The row whose networks the targets ``"taught"`` and ``"taught_platt"`` come from.
+    folds : int, default=0
+        In how many parts the training rows are cut, so that each part is taught by a network that
+        did not see it; 0 for the row's networks as they are, which have seen every row.
+    repeats : int, default=1
+        How many such cuts; a row is then taught by the mean of as many networks.
+    recipe : dict, default={}
+        What this row has of its own in its recipe: names in `RECIPE`. A cosine goes to its end.
 
     Raises
     ------
@@ -81,6 +97,10 @@ class Method:
     members: int = 1
     calibrator: str | None = None
     grid: dict = field(default_factory=dict, hash=False)
+    teachers: str | None = None
+    folds: int = 0
+    repeats: int = 1
+    recipe: dict = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
         check_choice(self.kind, KINDS, "kind")
@@ -111,6 +131,34 @@ class Method:
                 )
             if not isinstance(values, tuple) or not values:
                 raise ValueError(f"grid[{name!r}] must be a tuple of values; got {values!r}.")
+
+        self._check_teachers()
+        for name in self.recipe:
+            check_choice(name, RECIPE, "recipe")
+
+    def _check_teachers(self):
+        check_integer(self.folds, "folds", minimum=0)
+        check_integer(self.repeats, "repeats")
+        taught = self.targets in ("taught", "taught_platt")
+        if taught != (self.teachers is not None):
+            raise ValueError(
+                "teachers must be a row's name for targets 'taught' and 'taught_platt', and None "
+                f"for others; got {self.teachers!r} for {self.targets!r}."
+            )
+        if not taught:
+            if self.folds or self.repeats > 1:
+                raise ValueError("folds and repeats are for rows with teachers.")
+            return
+        row = METHODS[check_choice(self.teachers, METHODS, "teachers")]
+        whole = row.calibrator is None and row.epoch == "best"
+        alone = row.members == 1 and row.start is None
+        if not whole or row.teachers or (self.folds and not alone):
+            raise ValueError(
+                "teachers must be a row whose kept weights are networks' own (for folds: one "
+                f"network's, from random weights); {self.teachers!r} is not."
+            )
+        if self.folds == 1:
+            raise ValueError("folds must be 0, or at least 2; got 1.")
 
     def _check_start(self):
         start = METHODS[check_choice(self.start, METHODS, "start")]
@@ -181,6 +229,35 @@ METHODS["focal_platt"] = Method(
 )
 METHODS["smoothed"] = Method(
     "Label smoothing", "extension", targets="smoothed", grid={"smoothing": (0.1, 0.05, 0.2)}
+)
+METHODS["cape_held_out"] = Method(
+    "CaPE, p_emp held out",
+    "extension",
+    targets="held_out",
+    start="ce",
+    grid={**_RATES, "bins": (15, 5)},
+)
+_COSINE = {"schedule": "cosine"}
+METHODS["ce_cosine"] = Method("CE, cosine", "extension", recipe=_COSINE)
+METHODS["ce_averaged"] = Method("CE, averaged weights", "extension", recipe={"averaging": 0.99})
+METHODS["ce_hygiene"] = Method(
+    "CE, cosine and averaged", "extension", recipe={**_COSINE, "averaging": 0.99}
+)
+_FOLDS = {"kind": "extension", "teachers": "ce", "folds": 5}
+METHODS["crossfit"] = Method("Cross-fitted", targets="taught", **_FOLDS)
+METHODS["crossfit_platt"] = Method("Cross-fitted, Platt", targets="taught_platt", **_FOLDS)
+METHODS["crossfit_mixed"] = Method(
+    "Cross-fitted, half outcomes", targets="taught", grid={"share": (0.5,)}, **_FOLDS
+)
+METHODS["distilled"] = Method(
+    "Distilled ensemble", "extension", targets="taught", teachers="ensemble"
+)
+METHODS["self_distilled"] = Method(
+    "Mean of own predictions",
+    "extension",
+    targets="running",
+    start="ce",
+    grid={**_RATES, "share": (0.5,)},
 )
 
 REFERENCE = "ce"

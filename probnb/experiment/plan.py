@@ -6,6 +6,7 @@ Rows that read the same training share its `Job`, and a job's hash names its sto
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..training.loop import Recipe
 from ..training.models import Network, network
 from ..training.targets import Observed
 
-__all__ = ["Job", "job_key", "legacy", "plan", "sub_seed"]
+__all__ = ["Job", "before", "job_key", "legacy", "lineage", "plan", "sub_seed"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Job:
         The values that the row's grid chose among.
     place : tuple of int, default=(0, 0, 0)
         Seed, member and stage from which the seeds were derived.
+    teachers : tuple of Job, default=()
+        The trainings whose networks the targets `probnb.training.targets.Taught` come from.
+    fold : tuple of int, optional
+        ``(which, of, seed)``: the part of the training rows that this training leaves out; see
+        `probnb.training.teachers.left_out`.
     """
 
     network: Network
@@ -56,6 +62,8 @@ class Job:
     start: Job | None = None
     tuned: tuple = field(default=(), compare=False)
     place: tuple = field(default=(0, 0, 0), compare=False)
+    teachers: tuple = ()
+    fold: tuple | None = None
 
 
 def plan(methods, profile, seed=0, network=None):
@@ -63,8 +71,8 @@ def plan(methods, profile, seed=0, network=None):
 
     Parameters
     ----------
-    methods : iterable of str
-        Names in `probnb.methods.METHODS`.
+    methods : iterable of str, or mapping of str to Method
+        Names in `probnb.methods.METHODS`, or rows of one's own by name.
     profile : Profile
         Sizes and grids.
     seed : int, default=0
@@ -87,14 +95,27 @@ def plan(methods, profile, seed=0, network=None):
     True
     """
     network = network or _resnet(profile)
-    return {
-        name: [
-            job
-            for member in range(_members(METHODS[name], profile))
-            for job in _candidates(METHODS[name], profile, network, seed, member)
-        ]
-        for name in methods
-    }
+    rows = methods if isinstance(methods, Mapping) else {name: METHODS[name] for name in methods}
+    return {name: _row(method, profile, network, seed) for name, method in rows.items()}
+
+
+def _row(method, profile, network, seed):
+    """All trainings of a row, member by member."""
+    return [
+        job
+        for member in range(_members(method, profile))
+        for job in _candidates(method, profile, network, seed, member)
+    ]
+
+
+def before(job):
+    """Return the trainings that a job waits for: its start and its teachers."""
+    return [*([job.start] if job.start else []), *job.teachers]
+
+
+def lineage(job):
+    """Return everything that a job rests on, and itself, each after what it rests on."""
+    return list(dict.fromkeys([*(step for one in before(job) for step in lineage(one)), job]))
 
 
 def _resnet(profile):
@@ -111,7 +132,7 @@ def _candidates(method, profile, network, seed, member):
     starts = [None]
     if method.start is not None:
         starts = _candidates(METHODS[method.start], profile, network, seed, member)
-    grid = _grid(method, profile)
+    grid, teachers = _grid(method, profile), _teachers(method, profile, network, seed)
     for start, values in itertools.product(starts, itertools.product(*grid.values())):
         settings = dict(zip(grid, values))
         stage = 0 if start is None else start.place[2] + 1
@@ -127,9 +148,37 @@ def _candidates(method, profile, network, seed, member):
                 start=start,
                 tuned=(*(start.tuned if start else ()), *settings.items()),
                 place=(seed, member, stage),
+                teachers=teachers,
             )
         )
     return jobs
+
+
+def _teachers(method, profile, network, seed):
+    """The networks that a row's targets come from: of a row as it is, or on folds."""
+    if method.teachers is None:
+        return ()
+    row = METHODS[method.teachers]
+    if not method.folds:
+        teachers = _row(row, profile, network, seed)
+        if len(teachers) > _members(row, profile):
+            raise ValueError(
+                f"teachers must be a row with one candidate; {method.teachers!r} has several."
+            )
+        return tuple(teachers)
+    teachers = []
+    for repeat, k in itertools.product(range(method.repeats), range(method.folds)):
+        member = repeat * method.folds + k
+        job, *others = _candidates(row, profile, network, seed, member)
+        if others:
+            raise ValueError(
+                f"teachers must be a row with one candidate; {method.teachers!r} has several."
+            )
+        recipe = job.recipe
+        if recipe.schedule == "plateau":  # cross entropy without an end is for figures
+            recipe = replace(recipe, patience=profile.patience)
+        teachers.append(replace(job, recipe=recipe, fold=(k, method.folds, seed + repeat)))
+    return tuple(teachers)
 
 
 def _grid(method, profile):
@@ -153,6 +202,11 @@ def _targets(name, settings, profile):
 
 
 def _recipe(method, profile, settings, seed, member):
+    return replace(_usual(method, profile, settings, seed, member), **method.recipe)
+
+
+def _usual(method, profile, settings, seed, member):
+    """The recipe of a row before what it says of its own."""
     if method.start is not None:
         return Recipe(
             epochs=profile.finetune_epochs,
@@ -164,9 +218,11 @@ def _recipe(method, profile, settings, seed, member):
         )
     adversarial = profile.adversarial if method.members > 1 else 0.0
     plain = method.loss == "ce" and method.targets == "observed" and not (member or adversarial)
+    plain = plain and not method.recipe
     # Plain cross entropy goes on to overfit, for the figures; resampled labels leave nothing to
     # memorise, so that nothing need be stopped and the rate falls to 0 as planned.
     endless = plain or method.targets == "resampled" or method.epoch == "last"
+    endless = endless or method.recipe.get("schedule") == "cosine"  # whose end is the point
     return Recipe(
         epochs=profile.epochs,
         batch_size=profile.batch_size,
@@ -243,6 +299,10 @@ def job_key(job, source, device="cpu", precision="bf16-mixed"):
     }
     if augment not in ((), (Mirror(),)):
         configuration["augment"] = [_object(step) for step in augment]
+    if job.teachers:
+        configuration["teachers"] = [job_key(t, source, device, precision) for t in job.teachers]
+    if job.fold is not None:
+        configuration["fold"] = list(job.fold)
     return store.key(configuration)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import __version__, empirical
 from ..data import base
-from ..training import batches, checkpoint, loop, losses, models, targets
+from ..training import batches, checkpoint, loop, losses, models, targets, teachers
 
 __all__ = ["fingerprint", "machine"]
 
@@ -45,6 +45,10 @@ def fingerprint(job):
     used = [*_shared(), loss, job.targets, network]
     if isinstance(job.targets, targets.Calibrated):
         used += [empirical.p_emp_bin, empirical.p_emp_kernel]
+    if job.teachers:
+        used += [teachers.teach, teachers._calibrated]
+    if job.teachers or job.fold:
+        used += [teachers.left_out, teachers.without]
     parts = [text for value in used for text in _code(value)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

@@ -61,7 +61,7 @@ class Results:
     foreign: tuple = ()
 
 
-def collect(jobs, fits, splits):
+def collect(jobs, fits, splits, methods=METHODS):
     """Choose each row's fit on validation data and predict with it.
 
     Parameters
@@ -72,15 +72,17 @@ def collect(jobs, fits, splits):
         From `probnb.experiment.run.run_jobs`.
     splits : probnb.data.Splits
         The data that the fits saw.
+    methods : mapping of str to Method, default=METHODS
+        The rows by name, where they are one's own.
 
     Returns
     -------
     Results
         Predictions in the order of `jobs`.
     """
-    columns, chosen, names = {}, [], _fit_names(jobs)
+    columns, chosen, names = {}, [], _fit_names(jobs, methods)
     for name, candidates in jobs.items():
-        method = METHODS[name]
+        method = methods[name]
         teams = {}  # the members of an ensemble that share their settings
         for job in candidates:
             teams.setdefault(job.tuned, []).append(job)
@@ -173,19 +175,19 @@ def _kept(method, job, fits):
         behind += fits[job.start].calibration_epochs
     return {
         "best_epoch": last,
-        "calibration_epochs": behind if method.targets in ("bin", "kernel") else 0,
+        "calibration_epochs": behind if method.targets in ("bin", "kernel", "held_out") else 0,
         "kept_start": job.start is not None and last == 0,
     }
 
 
-def _fit_names(jobs):
+def _fit_names(jobs, methods=METHODS):
     """A readable name for every distinct fit: its first row's, and what tells it apart."""
     names = {}
     for method, candidates in jobs.items():
         for job in candidates:
             tuned = [f"{key}={value:g}" for key, value in job.tuned]
-            member = [f"member={job.place[1] + 1}"] if METHODS[method].members > 1 else []
-            names.setdefault(job, " ".join([_owner(method), *tuned, *member]))
+            member = [f"member={job.place[1] + 1}"] if methods[method].members > 1 else []
+            names.setdefault(job, " ".join([_owner(method, methods), *tuned, *member]))
     return names
 
 
@@ -197,9 +199,9 @@ def chosen_jobs(name, jobs, results):
     return [job for job in jobs[name] if names[job] in kept]
 
 
-def _owner(name):
+def _owner(name, methods=METHODS):
     """The row whose training a row reads."""
-    wanted = replace(METHODS[name], label="", kind="extension", calibrator=None, epoch="best")
+    wanted = replace(methods[name], label="", kind="extension", calibrator=None, epoch="best")
     same = (m for m in METHODS if replace(METHODS[m], label="", kind="extension") == wanted)
     return next(same, name)
 

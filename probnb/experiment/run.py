@@ -23,9 +23,11 @@ import tqdm.auto
 from .. import store
 from ..methods import METHODS
 from ..training import losses
-from ..training.batches import device_type, make_fabric, precision_of
+from ..training.batches import device_type, make_fabric, precision_of, predict_logits
 from ..training.loop import Fit, fit
-from .plan import job_key, legacy
+from ..training.targets import Surroundings
+from ..training.teachers import teach, without
+from .plan import before, job_key, legacy, lineage
 from .provenance import fingerprint
 
 __all__ = ["load_fit", "run_jobs", "stored_path"]
@@ -70,15 +72,15 @@ def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True
     device = device_type(device)
     workers = workers or (joblib.cpu_count() if device == "cpu" else 1)
     labels = _labels(jobs)
-    every = list(dict.fromkeys(step for job in labels for step in _chain(job)))
+    every = list(dict.fromkeys(step for job in labels for step in lineage(job)))
     paths = {job: stored_path(job, splits, directory, device) for job in every}
     old = {job: stored_path(legacy(job), splits, directory, device) for job in every}
     missing = [job for job in every if not _usable(job, paths[job], old[job], retrain)]
     missing.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
     total = sum(_expected(job.recipe) for job in missing)
     with _progress(total, progress and missing) as advance:
-        for stage in sorted({len(_chain(job)) for job in missing}):  # a start before what it starts
-            todo = [job for job in missing if len(_chain(job)) == stage]
+        for stage in sorted({_depth(job) for job in missing}):  # a start before what it starts
+            todo = [job for job in missing if _depth(job) == stage]
             for wait in (False, True):  # first what no other process is at
                 calls = [
                     joblib.delayed(_run_job)(
@@ -115,9 +117,9 @@ def _labels(jobs):
     return labels
 
 
-def _chain(job):
-    """The trainings that a job builds on, and itself, first to last."""
-    return [*(_chain(job.start) if job.start else []), job]
+def _depth(job):
+    """How many trainings have to come one after the other, this one the last."""
+    return 1 + max(map(_depth, before(job)), default=0)
 
 
 def _usable(job, path, old, retrain):
@@ -176,22 +178,35 @@ def _train(job, splits, paths, device, on_epoch):
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if device == "cpu" else threads)
     try:
+        fabric, partial = make_fabric(device), paths[job].with_suffix(".partial")
+        memory = paths[job].with_suffix(".memory")
+        targets, whole = job.targets, splits
+        if job.fold is not None:
+            splits = without(splits, job.fold)
         torch.manual_seed(job.init_seed)
         model = job.network.build(splits.train.inputs)
         if job.start is not None:
             model.load_state_dict(load_fit(paths[job.start]).weights)
+        if hasattr(targets, "bind"):
+            targets = targets.bind(
+                Surroundings(
+                    splits.to(fabric.device),
+                    lambda data: predict_logits(fabric, model, data).softmax(1)[:, 1],
+                    _teaching(job, whole, paths, fabric) if job.teachers else None,
+                    memory,
+                )
+            )
         loss = job.loss
         if isinstance(loss, str):
             kind = losses.LOSSES[loss]
             loss = kind() if job.strength is None else kind(job.strength)
-        partial = paths[job].with_suffix(".partial")
         result = fit(
             model,
             splits,
             job.recipe,
             loss,
-            job.targets,
-            make_fabric(device),
+            targets,
+            fabric,
             checkpoint=partial,
             on_epoch=on_epoch,
             keep_start=job.start is not None,
@@ -206,8 +221,15 @@ def _train(job, splits, paths, device, on_epoch):
         }
         store.save(paths[job], tensors, meta)
         partial.unlink(missing_ok=True)
+        memory.unlink(missing_ok=True)
     finally:
         torch.set_num_threads(threads)
+
+
+def _teaching(job, splits, paths, fabric):
+    """What the targets call to hear a job's teachers."""
+    teachers = [(t.network, load_fit(paths[t]), t.fold) for t in job.teachers]
+    return lambda calibrator: teach(teachers, splits, fabric, calibrator)
 
 
 @contextmanager
