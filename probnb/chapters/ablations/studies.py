@@ -14,12 +14,12 @@ from ...validation import check_choice
 __all__ = ["BASE", "PAGE", "STUDIES", "Row", "check_studies", "settings_of", "sizes_of"]
 
 SMALL = {
-    "images": (1500, 400, 1500), "size": 20, "width": 8, "epochs": 24, "finetune_epochs": 4,
+    "images": (1000, 300, 1000), "size": 16, "width": 8, "epochs": 20, "finetune_epochs": 4,
     "batch_size": 64, "learning_rate": 0.05, "patience": 4, "plateau_patience": 4, "members": 3,
 }  # fmt: skip
-"""What the profile ``quick`` is here: half the images of other chapters, for many more rows."""
+"""What the profile ``quick`` is here: a third of the images of other chapters, for many more rows."""
 
-SIZES = {"smoke": (60, 120), "quick": (500, 1000, 2000, 4000), "cpu": (1000, 4000, 16000)}
+SIZES = {"smoke": (60, 120), "quick": (250, 500, 1000, 2000, 4000), "cpu": (1000, 4000, 16000)}
 """Training images of the study on scale."""
 
 RATES = {"finetune_learning_rate": (1e-2, 1e-3)}
