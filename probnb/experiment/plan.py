@@ -6,7 +6,6 @@ Rows that read the same training share its `Job`, and a job's hash names its sto
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 
 import numpy as np
@@ -66,19 +65,21 @@ class Job:
     fold: tuple | None = None
 
 
-def plan(methods, profile, seed=0, network=None):
+def plan(methods, profile, seed=0, network=None, rows=METHODS):
     """Say which trainings the rows of a table need.
 
     Parameters
     ----------
-    methods : iterable of str, or mapping of str to Method
-        Names in `probnb.methods.METHODS`, or rows of one's own by name.
+    methods : iterable of str
+        Names in `rows`.
     profile : Profile
         Sizes and grids.
     seed : int, default=0
         Seed of weights, order and resampled labels.
     network : Network, optional
         From `probnb.training.models.network`; by default the profile's ResNet-18.
+    rows : mapping of str to Method, default=METHODS
+        The rows by name, where they are one's own.
 
     Returns
     -------
@@ -95,8 +96,7 @@ def plan(methods, profile, seed=0, network=None):
     True
     """
     network = network or _resnet(profile)
-    rows = methods if isinstance(methods, Mapping) else {name: METHODS[name] for name in methods}
-    return {name: _row(method, profile, network, seed) for name, method in rows.items()}
+    return {name: _row(rows[name], profile, network, seed) for name in methods}
 
 
 def _row(method, profile, network, seed):

@@ -61,7 +61,7 @@ class Results:
     foreign: tuple = ()
 
 
-def collect(jobs, fits, splits, methods=METHODS):
+def collect(jobs, fits, splits, rows=METHODS):
     """Choose each row's fit on validation data and predict with it.
 
     Parameters
@@ -72,7 +72,7 @@ def collect(jobs, fits, splits, methods=METHODS):
         From `probnb.experiment.run.run_jobs`.
     splits : probnb.data.Splits
         The data that the fits saw.
-    methods : mapping of str to Method, default=METHODS
+    rows : mapping of str to Method, default=METHODS
         The rows by name, where they are one's own.
 
     Returns
@@ -80,9 +80,9 @@ def collect(jobs, fits, splits, methods=METHODS):
     Results
         Predictions in the order of `jobs`.
     """
-    columns, chosen, names = {}, [], _fit_names(jobs, methods)
+    columns, chosen, names = {}, [], _fit_names(jobs, rows)
     for name, candidates in jobs.items():
-        method = methods[name]
+        method = rows[name]
         teams = {}  # the members of an ensemble that share their settings
         for job in candidates:
             teams.setdefault(job.tuned, []).append(job)
@@ -180,14 +180,14 @@ def _kept(method, job, fits):
     }
 
 
-def _fit_names(jobs, methods=METHODS):
+def _fit_names(jobs, rows=METHODS):
     """A readable name for every distinct fit: its first row's, and what tells it apart."""
     names = {}
     for method, candidates in jobs.items():
         for job in candidates:
             tuned = [f"{key}={value:g}" for key, value in job.tuned]
-            member = [f"member={job.place[1] + 1}"] if methods[method].members > 1 else []
-            names.setdefault(job, " ".join([_owner(method, methods), *tuned, *member]))
+            member = [f"member={job.place[1] + 1}"] if rows[method].members > 1 else []
+            names.setdefault(job, " ".join([_owner(method, rows), *tuned, *member]))
     return names
 
 
@@ -199,9 +199,9 @@ def chosen_jobs(name, jobs, results):
     return [job for job in jobs[name] if names[job] in kept]
 
 
-def _owner(name, methods=METHODS):
+def _owner(name, rows=METHODS):
     """The row whose training a row reads."""
-    wanted = replace(methods[name], label="", kind="extension", calibrator=None, epoch="best")
+    wanted = replace(rows[name], label="", kind="extension", calibrator=None, epoch="best")
     same = (m for m in METHODS if replace(METHODS[m], label="", kind="extension") == wanted)
     return next(same, name)
 

@@ -62,7 +62,7 @@ def _check(y_true, y_prob):
     wrong = ~np.isin(y, np.arange(p_hat.shape[1]))
     if wrong.any():
         raise ValueError(
-            f"y_true must hold outcomes 0 to {p_hat.shape[1] - 1}; got {y[wrong][0]!r}."
+            f"y_true must hold outcomes 0 to {p_hat.shape[1] - 1}; got {y[wrong][0].item()!r}."
         )
     return y.astype(int), p_hat
 

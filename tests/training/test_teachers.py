@@ -119,7 +119,7 @@ def test_targets_are_what_the_teachers_say(splits, tmp_path):
 
 def test_repeats_average_over_cuts(splits, monkeypatch):
     twice = replace(METHODS["crossfit"], folds=3, repeats=2)
-    (job,) = plan({"twice": twice}, PROFILE, network=NETWORK)["twice"]
+    (job,) = plan(["twice"], PROFILE, network=NETWORK, rows={"twice": twice})["twice"]
     assert [t.fold for t in job.teachers] == [(k, 3, s) for s in (0, 1) for k in range(3)]
     assert len({t.init_seed for t in job.teachers}) == 6
     assert all(t.recipe.patience == PROFILE.patience for t in job.teachers)
@@ -230,4 +230,4 @@ def test_teachers_that_cannot_be_are_refused(fields, words):
         Method(**{"label": "x", "kind": "extension", **fields})
     with pytest.raises(ValueError, match="one candidate"):
         several = Method("x", "extension", targets="taught", teachers="focal")
-        plan({"x": several}, make_profile("smoke", focal=(1.0, 2.0)))
+        plan(["x"], make_profile("smoke", focal=(1.0, 2.0)), rows={"x": several})

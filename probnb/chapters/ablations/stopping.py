@@ -59,7 +59,7 @@ def run(splits, settings, seed, fits_dir, device="auto"):
     y = {k: getattr(splits, k).outcomes.cpu().numpy() for k in ("val", "test")}
     p = splits.test.probabilities.cpu().numpy()
     tune = replace(METHODS["cape_bin"], grid={"finetune_learning_rate": (1e-2,), "bins": (15,)})
-    (cape,) = plan({"cape": tune}, settings, seed)["cape"]
+    (cape,) = plan(["cape"], settings, seed, rows={"cape": tune})["cape"]
     lines = []
     for rule, epoch in choose(logits["val"], y["val"]).items():
         z = {k: v[epoch - 1].astype(float) for k, v in logits.items()}

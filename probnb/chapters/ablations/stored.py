@@ -16,6 +16,9 @@ from .studies import settings_of
 
 __all__ = ["against", "means", "paired", "read_study", "select", "write_study"]
 
+ACROSS = ("beginning", "mark")
+"""Studies that are about all scenarios."""
+
 
 def write_study(table, directory, **facts):
     """Add a study's lines to its table and record how they came about.
@@ -77,17 +80,26 @@ def select(stored, live, name):
     Returns
     -------
     DataFrame
-        Of the data and profile with the most seeds, photographs before drawn faces; empty where
-        there is nothing.
+        What this run trained where nothing is stored of such faces, else the stored table; of
+        several data and profiles (and scenarios, where a section is about one) those with the most
+        seeds, photographs before drawn faces. Empty where there is nothing.
     """
-    tables = [t for t in (stored.get(name), live.get(name)) if t is not None and len(t)]
-    if not tables:
+    old, new = (tables.get(name) for tables in (stored, live))
+    if old is None or not len(old) or (new is not None and not _is_stored(new, old)):
+        old = new
+    if old is None or not len(old):
         return pd.DataFrame()
-    table = tables[0]
-    runs = table.groupby(["data", "profile"])["seed"].nunique().reset_index()
+    run = ["data", "profile"] if name in ACROSS else ["data", "profile", "scenario"]
+    runs = old.groupby(run, sort=False)["seed"].nunique().reset_index()
     runs["real"] = runs["data"] != "drawn"
-    best = runs.sort_values(["seed", "real"]).iloc[-1]
-    return table[(table["data"] == best["data"]) & (table["profile"] == best["profile"])]
+    best = runs.sort_values(["seed", "real"], kind="stable").iloc[-1]
+    return old[(old[run] == best[run]).all(axis=1)].reset_index(drop=True)
+
+
+def _is_stored(new, old):
+    """Whether the stored table is about the same faces, profile and scenarios."""
+    run = ["data", "profile", "scenario"]
+    return set(map(tuple, new[run].values)) <= set(map(tuple, old[run].values))
 
 
 def paired(table, metric="mse_p", base="ce", level=0.95):

@@ -17,7 +17,7 @@ SMALL = {
     "images": (1000, 300, 1000), "size": 16, "width": 8, "epochs": 20, "finetune_epochs": 4,
     "batch_size": 64, "learning_rate": 0.05, "patience": 4, "plateau_patience": 4, "members": 3,
 }  # fmt: skip
-"""What the profile ``quick`` is here: a third of the images of other chapters, for many more rows."""
+"""What the profile ``quick`` is here: a third of other chapters' images, for many more rows."""
 
 SIZES = {"smoke": (60, 120), "quick": (250, 500, 1000, 2000, 4000), "cpu": (1000, 4000, 16000)}
 """Training images of the study on scale."""

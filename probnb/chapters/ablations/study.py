@@ -135,7 +135,7 @@ def run_rows(rows, splits, settings, seed, fits_dir, **how):
         if not some:
             continue
         methods = {name: row.method for name, row in some.items()}
-        jobs = plan(methods, settings, seed)
+        jobs = plan(methods, settings, seed, rows=methods)
         fits = run_jobs(jobs, data, fits_dir, **how)
         every = list(dict.fromkeys(s for row in jobs.values() for j in row for s in lineage(j)))
         fits |= run_jobs(every, data, fits_dir, **{**how, "progress": False, "retrain": False})
@@ -176,7 +176,7 @@ def _members_first(splits, settings, seed, fits_dir, how):
         ("cape_ensemble", "CaPE, Platt each"),
     ):
         method = STUDIES["ensembles"][name].method
-        jobs = plan({name: method}, settings, seed)[name]
+        jobs = plan([name], settings, seed, rows={name: method})[name]
         every = list(dict.fromkeys(step for job in jobs for step in lineage(job)))
         fits = run_jobs(every, splits, fits_dir, **{**how, "progress": False})
         y = {k: getattr(splits, k).outcomes.numpy() for k in ("val", "test")}

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, log_loss
+
+from probnb import metrics
+from probnb.metrics import several
+
+RNG = np.random.default_rng(0)
+P = RNG.dirichlet([1, 1, 1], 200)
+P_HAT = RNG.dirichlet([2, 1, 1], 200)
+Y = (RNG.random(200)[:, None] > np.cumsum(P, axis=1)[:, :-1]).sum(axis=1)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_two_outcomes_are_the_papers(seed):
+    rng = np.random.default_rng(seed)
+    p, p_hat, y = rng.random(50), rng.random(50), rng.integers(0, 2, 50)
+    two, two_hat = np.stack([1 - p, p], 1), np.stack([1 - p_hat, p_hat], 1)
+    assert several.mse_p(two, two_hat) == pytest.approx(metrics.mse_p(p, p_hat))
+    assert several.kl_p(two, two_hat) == pytest.approx(metrics.kl_p(p, p_hat))
+    assert several.brier(y, two_hat) == pytest.approx(metrics.brier(y, p_hat))
+    assert several.nll(y, two_hat) == pytest.approx(metrics.nll(y, p_hat))
+    assert several.classwise_ece(y, two_hat, 5) == pytest.approx(metrics.ece(y, p_hat, 5))
+
+
+def test_three_outcomes_against_peers_and_brute_force():
+    assert several.nll(Y, P_HAT) == pytest.approx(log_loss(Y, P_HAT))
+    rest = [brier_score_loss(k == Y, P_HAT[:, k]) for k in range(3)]
+    assert several.brier(Y, P_HAT) == pytest.approx(sum(rest) / 2)
+    divergence = [sum(p * np.log(p / q) for p, q in zip(a, b)) for a, b in zip(P, P_HAT)]
+    assert several.kl_p(P, P_HAT) == pytest.approx(np.mean(divergence))
+    each = [metrics.ece(k == Y, P_HAT[:, k], 10) for k in range(3)]
+    assert several.classwise_ece(Y, P_HAT, 10) == pytest.approx(np.mean(each))
+
+
+def test_expected_brier_is_the_distance_and_what_nothing_changes():
+    """Averaged over all outcomes, brier = mse_p + what outcomes scatter: the paper's Section 3."""
+    expected = sum(P[:, k] * ((P_HAT - np.eye(3)[k]) ** 2).sum(1) / 2 for k in range(3)).mean()
+    noise = (1 - (P**2).sum(1)).mean() / 2
+    assert expected == pytest.approx(several.mse_p(P, P_HAT) + noise)
+
+
+def test_evaluate_has_all():
+    assert list(several.evaluate(Y, P_HAT, P)) == ["mse_p", "kl_p", "ece", "brier", "nll"]
+    assert list(several.evaluate(Y, P_HAT)) == ["ece", "brier", "nll"]
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "words"),
+    [
+        ([0, 1], [[0.5, 0.5]], r"y_true must be of shape \(1,\)"),
+        ([3], [[0.2, 0.3, 0.5]], "outcomes 0 to 2; got 3"),
+        ([0.5], [[0.2, 0.3, 0.5]], "outcomes 0 to 2"),
+        ([0], [[0.2, 0.3, 0.6]], "sum to 1 in each row; got .* row 0"),
+        ([0], [[-0.2, 0.6, 0.6]], "sum to 1"),
+        ([0], [[np.nan, 0.5, 0.5]], "sum to 1"),
+        ([0], [0.2, 0.8], r"of shape \(n, K\)"),
+        ([0], [[1.0]], "K at least 2"),
+    ],
+)
+def test_bad_input(y, p, words):
+    with pytest.raises(ValueError, match=words):
+        several.brier(y, p)
+    with pytest.raises(ValueError, match="one shape"):
+        several.mse_p(P, P_HAT[:5])
