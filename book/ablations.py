@@ -82,7 +82,7 @@ page = run_page(
 # %% tags=["hide-input"]
 from IPython.display import Markdown
 
-from probnb.chapters.ablations import figures, words
+from probnb.chapters.ablations import figures, verdicts, words
 from probnb.plots.style import use_style
 
 use_style()
@@ -192,16 +192,16 @@ if len(table):
 Markdown(words.say_data(table))
 
 # %% tags=["hide-input"]
-words.cost_table(table) if len(table) else None
+verdicts.cost_table(table) if len(table) else None
 
 # %% tags=["hide-input"]
-Markdown(words.say_targets(table))
+Markdown(verdicts.say_targets(table))
 
 # %% [markdown]
 # And it should be no worse than CaPE anywhere:
 
 # %% tags=["hide-input"]
-Markdown(words.say_mark(page.study("mark")))
+Markdown(verdicts.say_mark(page.study("mark")))
 
 # %% [markdown]
 # ## CaPE with ensembles
@@ -216,7 +216,7 @@ if len(table):
 Markdown(words.say_data(table))
 
 # %% tags=["hide-input"]
-Markdown(words.say_ensembles(table))
+Markdown(verdicts.say_ensembles(table))
 
 # %% [markdown]
 # ## When to stop
@@ -232,7 +232,7 @@ if len(table):
 Markdown(words.say_data(table))
 
 # %% tags=["hide-input"]
-Markdown(words.say_stopping(table))
+Markdown(verdicts.say_stopping(table))
 
 # %% [markdown]
 # ## More than two outcomes
@@ -249,7 +249,7 @@ axes = figures.value_figure(table)
 Markdown(words.say_data(table))
 
 # %% tags=["hide-input"]
-Markdown(words.say_several(table))
+Markdown(verdicts.say_several(table))
 
 # %% [markdown]
 # ## How it scales
@@ -261,4 +261,4 @@ if len(table):
 Markdown(words.say_data(table))
 
 # %% tags=["hide-input"]
-Markdown(words.say_scaling(table))
+Markdown(verdicts.say_scaling(table))

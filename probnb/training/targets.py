@@ -264,7 +264,20 @@ class HeldOut(Calibrated, _Bound):
     """CaPE with empirical probabilities of rows that the network does not train on.
 
     The bins, or the neighbours, are those of the validation data; a training row gets the mean
-    outcome of the validation rows that were predicted alike. The settings are `Calibrated`'s.
+    outcome of the validation rows that were predicted alike.
+
+    Parameters
+    ----------
+    estimator : {"bin", "kernel"}, default="bin"
+        How to estimate the empirical probability.
+    every, phase : int, default=2, 0
+        Which epochs calibrate; as in `Calibrated`.
+    mix : float or None, default=None
+        Weight of the weighted sum, where given.
+    bins, neighbours : int, default=15, 200
+        Of either estimator.
+    sigma : float, default=0.05
+        Width of the ``"kernel"`` estimator.
     """
 
     __call__ = _Bound.__call__

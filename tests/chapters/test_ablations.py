@@ -5,7 +5,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from probnb.chapters.ablations import figures, several, start, stopping, stored, study, words
+from probnb.chapters.ablations import (
+    figures,
+    several,
+    start,
+    stopping,
+    stored,
+    study,
+    verdicts,
+    words,
+)
 from probnb.chapters.ablations.studies import (
     BASE,
     PAGE,
@@ -226,9 +235,9 @@ def test_table_12_stands_beside_ours():
 
 SENTENCES = {
     "beginning": words.say_beginning, "losses": words.say_losses, "cape": words.say_settings,
-    "weighted": words.say_weighted, "targets": words.say_targets, "mark": words.say_mark,
-    "ensembles": words.say_ensembles, "stopping": words.say_stopping,
-    "several": words.say_several, "scaling": words.say_scaling,
+    "weighted": words.say_weighted, "targets": verdicts.say_targets, "mark": verdicts.say_mark,
+    "ensembles": verdicts.say_ensembles, "stopping": verdicts.say_stopping,
+    "several": verdicts.say_several, "scaling": verdicts.say_scaling,
 }  # fmt: skip
 
 
@@ -248,11 +257,11 @@ def test_the_recommendation_is_the_best_single_network_within_the_price():
     table.loc[table["row"] == "crossfit", "mse_p"] = 0.012  # below the mark
     table.loc[table["row"] == "crossfit", "cost"] = 5.0
     table.loc[table["row"] == "distilled", ["mse_p", "cost"]] = [0.001, 9.0]  # too dear
-    text = words.say_targets(table)
+    text = verdicts.say_targets(table)
     assert "*Cross-fitted*: 1.20" in text and "which reaches the mark" in text
     found = table.groupby("row")["mse_p"].mean()
-    assert words.mark_of(table) == pytest.approx((found["ce"] + found["resampled"]) / 2)
-    costs = words.cost_table(table)
+    assert verdicts.mark_of(table) == pytest.approx((found["ce"] + found["resampled"]) / 2)
+    costs = verdicts.cost_table(table)
     assert costs.loc["CE early-stop", "share of the way"] == "0%"
     assert costs.loc["CE + resampled labels", "share of the way"] == "100%"
 

@@ -7,7 +7,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from ...plots.style import COLOURS, grid
 from .stored import means, paired
-from .words import mark_of
+from .verdicts import mark_of
 
 __all__ = [
     "difference_figure",

@@ -60,8 +60,14 @@ def run_study(
         UTKFace; faces are drawn without it.
     fits_dir : path-like, default="runs/fits"
         Where finished trainings are kept.
-    device, workers, progress, retrain
-        See `probnb.experiment.run.run_jobs`.
+    device : str, default="auto"
+        Where to train.
+    workers : int, optional
+        Trainings at a time; see `probnb.experiment.run.run_jobs`.
+    progress : bool, default=True
+        Whether to show a bar.
+    retrain : bool, default=False
+        Whether to train again what other code has trained.
     rows : iterable of str, optional
         Names of rows; by default all.
     **overrides
