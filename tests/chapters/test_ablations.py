@@ -286,7 +286,8 @@ def test_figures_draw_every_row(seeds):
     assert [t.get_text() for t in ax.get_yticklabels()] == list(stopping.RULES)
     ax = figures.size_figure(made_up("scaling", seeds=seeds, n=(100, 400)))
     assert len(ax.get_lines()) >= len(STUDIES["scaling"])
-    assert len(figures.value_figure(made_up("several", seeds=seeds))) == 1
+    axes = figures.difference_figure(made_up("beginning", ("linear", "discrete"), seeds), "ce")
+    assert [ax.get_title() for ax in axes] == ["Linear", "Discrete"]
     plt.close("all")
 
 

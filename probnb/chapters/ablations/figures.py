@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from ...plots.style import COLOURS, grid
 from .stored import means, paired
@@ -16,7 +16,6 @@ __all__ = [
     "size_figure",
     "stopping_figure",
     "targets_figure",
-    "value_figure",
 ]
 
 _VERDICTS = {
@@ -59,33 +58,6 @@ def first_targets_figure(table):
         ax.set(title=name.capitalize(), xlabel="True probability p", xlim=(0, 1), ylim=(0, 1))
     axes[0].set_ylabel("Target p$_{emp}$")
     axes[0].legend(loc="upper left")
-    return axes
-
-
-def value_figure(table, rows=None):
-    """Draw MSE_p of each row with its interval over seeds, a panel a scenario.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of one study.
-    rows : sequence of str, optional
-        Which rows, in order; by default all.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        A panel a scenario.
-    """
-    found = means(table)
-    scenarios = list(dict.fromkeys(found["scenario"]))
-    rows = [r for r in (rows or found["row"].unique()) if r in set(found["row"])]
-    height = 0.9 + 0.32 * len(rows)
-    _, axes = grid(len(scenarios), columns=3, size=(3.4, height), sharey=True)
-    for ax, scenario in zip(axes, scenarios):
-        part = found[found["scenario"] == scenario].set_index("row").reindex(rows)
-        _points(ax, part, "value", COLOURS["blue"])
-        ax.set(title=scenario.capitalize(), xlabel="MSE$_p$ (×100)")
     return axes
 
 
@@ -139,7 +111,7 @@ def _points(ax, part, column, colours):
 
 
 def settings_figure(table, parts, base, columns=3):
-    """Draw MSE_p against settings, with intervals over seeds and the usual value marked.
+    """Draw paired differences in MSE_p against settings, the usual value marked.
 
     Parameters
     ----------
@@ -148,48 +120,50 @@ def settings_figure(table, parts, base, columns=3):
     parts : sequence of str
         Panels.
     base : str
-        The row whose value is drawn across.
+        The row that is subtracted.
     columns : int, default=3
         Panels side by side.
 
     Returns
     -------
     list of matplotlib.axes.Axes
-        A panel for each part.
+        A panel for each part; intervals are over seeds.
     """
-    found = means(table)
+    found = paired(table, base=base)
     parts = [part for part in parts if (found["part"] == part).any()]
     _, axes = grid(len(parts), columns=columns, size=(2.7, 2.5), sharey=True)
     across = found[found["row"] == base].iloc[0]
     for ax, part in zip(axes, parts):
         rows = found[found["part"] == part].sort_values("x")
-        x, y = rows["x"].to_numpy(), 100 * rows["value"].to_numpy()
-        reach = 100 * np.nan_to_num(
-            np.stack([rows["value"] - rows["low"], rows["high"] - rows["value"]])
+        x, y = rows["x"].to_numpy(), 100 * rows["difference"].to_numpy()
+        label = f"{across['label']} ({100 * across['value']:.2f})"
+        ax.axhline(0, color=COLOURS["grey"], ls="--", lw=1.4, label=label)
+        ax.errorbar(
+            x, y, _reach(rows, "difference"), color=COLOURS["blue"], marker="o", ms=4, capsize=2
         )
-        ax.axhline(
-            100 * across["value"], color=COLOURS["grey"], ls="--", lw=1.4, label=across["label"]
-        )
-        ax.errorbar(x, y, reach, color=COLOURS["blue"], marker="o", ms=4, capsize=2, lw=1.4)
         if part in CHOSEN and CHOSEN[part] in x:
             at = np.flatnonzero(x == CHOSEN[part])[0]
-            ax.plot(
-                x[at], y[at], "s", ms=10, mfc="none", mec=COLOURS["vermilion"], label="usual value"
-            )
+            look = {"ms": 10, "mfc": "none", "mec": COLOURS["vermilion"], "ls": "none"}
+            ax.plot(x[at], y[at], marker="s", label="usual value", **look)
         if x.min() > 0 and x.max() / x.min() > 6:
             ax.set_xscale("log")
-            ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_locator(FixedLocator(x))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.set_xlabel(AXES.get(part, part))
-    values = 100 * found["value"]
-    spread = values.max() - values.min()
-    axes[0].set_ylim(max(0, values.min() - 0.6 * spread), values.max() + 0.6 * spread)
+    values = 100 * found.loc[found["part"].isin(parts), "difference"]
+    low, high = min(values.min(), 0), max(values.max(), 0)
+    axes[0].set_ylim(low - 0.7 * (high - low), high + 0.9 * (high - low))
     for ax in axes[::columns]:
-        ax.set_ylabel("MSE$_p$ (×100)")
+        ax.set_ylabel("Difference in\nMSE$_p$ (×100)")
     axes[0].legend(loc="upper left", fontsize=8)
     return axes
+
+
+def _reach(rows, column):
+    """Lengths of the two arms of each interval, times 100; 0 where there is none."""
+    arms = [rows[column] - rows["low"], rows["high"] - rows[column]]
+    return 100 * np.nan_to_num(np.stack(arms))
 
 
 def targets_figure(table):
@@ -248,9 +222,7 @@ def stopping_figure(table):
         rows = found[found["part"] == part].set_index("label").reindex(rules)
         y = np.arange(len(rules)) + 0.2 * (k - 1)
         value = 100 * rows["value"].to_numpy()
-        reach = 100 * np.nan_to_num(
-            np.stack([rows["value"] - rows["low"], rows["high"] - rows["value"]])
-        )
+        reach = _reach(rows, "value")
         ax.errorbar(value, y, xerr=np.minimum(reach, 0.7 * value), fmt=mark, color=COLOURS[colour],
                     label=label, capsize=2)  # fmt: skip
     ax.set_yticks(np.arange(len(rules)), rules)
@@ -260,7 +232,7 @@ def stopping_figure(table):
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("MSE$_p$ (×100), mean and interval over seeds")
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     return ax
 
 
