@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from .stored import against, means, paired
+from .stored import against, paired
 from .words import NOTHING, judged, listed, spell
 
 __all__ = [
@@ -24,8 +24,8 @@ COST = 6.0
 
 def mark_of(table):
     """Return the mark: half way from CE early-stop to resampled labels, by means over seeds."""
-    found = means(table).set_index("row")["value"]
-    return float((found["ce"] + found["resampled"]) / 2)
+    found = paired(table).set_index("row")
+    return float(found.loc["ce", "value"] + found.loc["resampled", "difference"] / 2)
 
 
 def cost_table(table):
@@ -39,18 +39,20 @@ def cost_table(table):
     Returns
     -------
     DataFrame
-        MSE_p × 100, the paired difference from CE with its interval, share of the way to resampled
-        labels, and cost in CE trainings.
+        The paired difference from CE with its interval (MSE_p × 100), share of the way to resampled
+        labels, cost in CE trainings, and seeds. Rows may have fewer seeds than CE.
     """
-    found = paired(table).sort_values("value")
+    found = paired(table).sort_values("difference")
+    way = found.loc[found["row"] == "resampled", "difference"].iloc[0]
     ce = found.loc[found["row"] == "ce", "value"].iloc[0]
-    way = ce - found.loc[found["row"] == "resampled", "value"].iloc[0]
     return pd.DataFrame(
         {
-            "MSE_p × 100": [f"{100 * v:.2f}" for v in found["value"]],
-            "less CE": ["–" if r["row"] == "ce" else spell(r) for _, r in found.iterrows()],
-            "share of the way": [f"{(ce - v) / way:.0%}" for v in found["value"]],
+            "MSE_p × 100 less CE": [
+                f"CE: {100 * ce:.2f}" if r["row"] == "ce" else spell(r) for _, r in found.iterrows()
+            ],
+            "share of the way": [f"{d / way + 0.0:.0%}" for d in found["difference"]],
             "cost": [f"{c:.1f}" for c in found["cost"]],
+            "seeds": found["seeds"].to_numpy(),
         },
         index=pd.Index(found["label"], name=""),
     )
@@ -61,30 +63,32 @@ def say_targets(table):
     if not len(table):
         return NOTHING
     found = paired(table).set_index("row")
-    mark, ce = mark_of(table), found.loc["ce", "value"]
-    way = 2 * (ce - mark)
+    found = found[found["seeds"] == found.loc["ce", "seeds"]]  # the same luck for all
+    ce, way = found.loc["ce", "value"], -found.loc["resampled", "difference"]
     one = found.drop(index=["ce", "resampled", "ensemble"], errors="ignore")
     cheap = one[one["cost"] <= COST]
-    best = cheap.loc[cheap["value"].idxmin()]
-    share = (ce - best["value"]) / way
-    reached = best["value"] <= mark
+    best = cheap.loc[cheap["difference"].idxmin()]
+    reached = -best["difference"] >= way / 2
     text = (
-        f"**Better targets.** CE early-stop has {100 * ce:.2f}, the mark is {100 * mark:.2f}. Of "
-        f"single networks within {COST:g} CE trainings the lowest is *{best['label']}*: "
-        f"{100 * best['value']:.2f}, less CE {spell(best)}, at {best['cost']:.1f} trainings; "
-        f"{share:.0%} of the way to resampled labels, which "
-        f"{'reaches' if reached else 'does not reach'} the mark."
+        f"**Better targets.** CE early-stop has MSE_p × 100 = {100 * ce:.2f}, the mark is "
+        f"{100 * mark_of(table):.2f}. Of {len(cheap)} rows of one network within {COST:g} CE "
+        f"trainings the lowest, which flatters it, is *{best['label']}*: {100 * (ce + best['difference']):.2f}, less CE {spell(best)}, at "
+        f"{best['cost']:.1f} trainings; {-best['difference'] / way:.0%} of the way to resampled "
+        f"labels, which {'reaches' if reached else 'does not reach'} the mark."
     )
     if "ensemble" in found.index:
         row = against(table, best.name, "ensemble")
-        text += f" Less the deep ensemble ({found.loc['ensemble', 'cost']:.1f}): {spell(row)}."
-    clear = [r["label"] for _, r in cheap.iterrows() if r["verdict"] == "better"]
-    text += (
+        text += (
+            f" Less the deep ensemble (cost {found.loc['ensemble', 'cost']:.1f}): {judged(row)}."
+        )
+    if found.loc["ce", "seeds"] < 2:
+        return text
+    clear = [r["label"] for _, r in one.iterrows() if r["verdict"] == "better"]
+    return text + (
         f" Told apart from CE by its interval: {', '.join(clear)}."
         if clear
-        else " With so few seeds no interval tells any of them from CE."
+        else " No interval tells a single network from CE."
     )
-    return text
 
 
 def say_mark(table):
