@@ -72,9 +72,10 @@ def say_targets(table):
     text = (
         f"**Better targets.** CE early-stop has MSE_p × 100 = {100 * ce:.2f}, the mark is "
         f"{100 * mark_of(table):.2f}. Of {len(cheap)} rows of one network within {COST:g} CE "
-        f"trainings the lowest, which flatters it, is *{best['label']}*: {100 * (ce + best['difference']):.2f}, less CE {spell(best)}, at "
-        f"{best['cost']:.1f} trainings; {-best['difference'] / way:.0%} of the way to resampled "
-        f"labels, which {'reaches' if reached else 'does not reach'} the mark."
+        f"trainings the lowest, which flatters it, is *{best['label']}*: "
+        f"{100 * (ce + best['difference']):.2f}, less CE {spell(best)}, at {best['cost']:.1f} "
+        f"trainings; {-best['difference'] / way:.0%} of the way to resampled labels, which "
+        f"{'reaches' if reached else 'does not reach'} the mark."
     )
     if "ensemble" in found.index:
         row = against(table, best.name, "ensemble")
