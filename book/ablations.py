@@ -109,6 +109,9 @@ axes = figures.difference_figure(
 # %% tags=["hide-input"]
 Markdown(words.say_beginning(table))
 
+# %% tags=["hide-input"]
+Markdown(words.say_printed())
+
 # %% [markdown]
 # The reason given is that "the model predictions are essentially random" at first. Each panel shows p_emp of
 # the training faces (15 bins) against their true probability, for one network before its first step and for the

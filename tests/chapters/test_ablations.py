@@ -233,6 +233,12 @@ def test_table_12_stands_beside_ours():
     assert shown == f"{own.mean():.2f} ± {own.std():.2f}"
 
 
+def test_what_table_12_says_itself():
+    text = words.say_printed()
+    assert "worse than CaPE in 20 of 20 cells" in text
+    assert "Linear (bin)" in text and "Linear (kernel)" in text  # 2.59 and 2.23 against 4.21
+
+
 SENTENCES = {
     "beginning": words.say_beginning, "losses": words.say_losses, "cape": words.say_settings,
     "weighted": words.say_weighted, "targets": verdicts.say_targets, "mark": verdicts.say_mark,

@@ -16,6 +16,7 @@ __all__ = [
     "say_beginning",
     "say_data",
     "say_losses",
+    "say_printed",
     "say_settings",
     "say_spread",
     "say_weighted",
@@ -88,6 +89,24 @@ def beginning_table(table):
                 for g in groups
             ]
     return pd.DataFrame(columns, index=pd.Index([labels.get(r, r) for r in rows], name="×100"))
+
+
+def say_printed():
+    """Say what Table 12 itself holds, also against the cross entropy of Table 1."""
+    rows = published(table=12).set_index(["scenario", "metric", "method"])["value"]
+    usual = published(table=1, method="ce").set_index(["scenario", "metric"])["value"]
+    worse, better, cells = 0, [], 0
+    for (scenario, metric, method), value in rows.items():
+        if method.startswith("beginning"):
+            cells += 1
+            worse += value > rows[scenario, metric, method.replace("beginning", "cape")]
+            if value < usual[scenario, metric] and metric == "mse_p":
+                better.append(f"{scenario.capitalize()} ({method.removeprefix('beginning_')})")
+    return (
+        f"As printed, calibrating from the beginning is worse than CaPE in {worse} of {cells} "
+        f"cells of Table 12; its MSE_p is lower than that of CE early-stop in Table 1 in "
+        f"{', '.join(better) or 'no scenario'}."
+    )
 
 
 def say_beginning(table):
