@@ -49,7 +49,7 @@ def write_study(table, directory, **facts):
     for scenario, data, profile in table.groupby(["scenario", "data", "profile"]).groups:
         settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
         record[f"{scenario}-{data}-{profile}"] = {
-            "seeds": sorted(set(both.query("scenario == @scenario and data == @data")["seed"])),
+            "seeds": sorted(set(_of(both, scenario, data, profile)["seed"])),
             "settings": settings,
             **facts,
             **machine(),
@@ -57,6 +57,12 @@ def write_study(table, directory, **facts):
     text = json.dumps(record, indent=1, default=store.plain) + "\n"
     store.replace_file(record_path, lambda to: to.write_text(text))
     return path
+
+
+def _of(table, scenario, data, profile):
+    """The lines of one run."""
+    run = (table["scenario"] == scenario) & (table["data"] == data)
+    return table[run & (table["profile"] == profile)]
 
 
 def read_study(directory, name):
