@@ -1,11 +1,14 @@
-"""The workflow's dry runs: what would be run, for every profile; nothing is trained."""
+"""The workflow's dry runs: what would be run, for every profile; and, on request, a real one."""
 
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from .interrupted import compare, main, run_and_kill
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = [str(ROOT / ".venv" / "workflow" / "bin"), os.environ["PATH"]]
@@ -86,3 +89,16 @@ def test_kubernetes(tmp_path):
     assert f"{made} (send to storage)" in done.stdout
     done = dry_run(tmp_path, *profile)
     assert done.returncode != 0 and "a results_dir below" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif("PROBNB_KILLS" not in os.environ, reason="minutes: set PROBNB_KILLS to 2")
+def test_killed_at_random_moments_it_ends_the_same(tmp_path):
+    config = ["profile=smoke", "scenarios=[linear,skewed]", f"python={sys.executable}"]
+    command = [SNAKEMAKE, "-c2", "--rerun-incomplete", "--nolock", "--config", *config]
+    command += ["parameters={methods: 'ce, cape_bin'}"]
+    (tmp_path / "whole").mkdir()
+    run_and_kill([*command, f"results_dir={tmp_path / 'whole'}"], tmp_path / "log", 0, 0, 0)
+    kills, killed = os.environ["PROBNB_KILLS"], tmp_path / "killed"
+    given = [str(killed), str(tmp_path / "whole"), "--kills", kills, "--within", "30", "--"]
+    assert main([*given, *command]) == 0
+    assert len(compare(killed, tmp_path / "whole")) == 2
