@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,16 +98,16 @@ class Place:
     locks: str | None = None
 
     def run(self, train, *arguments):
-        """Call ``train(fabric, *arguments)`` here, or once in a process for each device."""
+        """Call ``train(*arguments, fabric)`` here, or once in a process for each device."""
         if self.spread:
             _spread(self, train, arguments)
             return
         if self.device != "cuda" or self.devices == 1:
-            train(make_fabric(self.device, self.precision), *arguments)
+            train(*arguments, make_fabric(self.device, self.precision))
             return
         with _free(self.locks, self.workers) as slot:
             gpu = slot % self.devices
-            train(make_fabric(self.device, self.precision, [gpu]), *arguments)
+            train(*arguments, make_fabric(self.device, self.precision, [gpu]))
 
     def call(self, calls):
         """Run joblib's delayed calls, as many at a time as there are workers."""
@@ -152,11 +153,12 @@ def _spread(place, train, arguments):
 
 def _run_rank(place, port, rank, train, arguments):
     """What each of the processes does: join the others, train, part."""
+    warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is deprec")
     with _not_an_orphan():
         here = _Rank(rank, port)
         fabric = make_fabric(place.device, place.precision, place.devices, here)
         fabric.launch()
-        train(fabric, *arguments)
+        train(*arguments, fabric)
         torch.distributed.destroy_process_group()  # joblib ends processes that did not get here
 
 

@@ -191,7 +191,7 @@ def _expected(recipe):
     return recipe.epochs if recipe.patience is None else min(recipe.epochs, 3 * recipe.patience)
 
 
-def _train(fabric, job, splits, paths, epochs):
+def _train(job, splits, paths, epochs, fabric):
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if fabric.device.type == "cpu" else threads)
     try:
