@@ -1,6 +1,7 @@
 # make run      the main chapter, one scenario, on embedded data: out.ipynb
 # make test     everything that must hold: lint, the book without a warning, notebooks, tests
-# make nightly  the same with every notebook at its usual size, and 100,000 hostile inputs
+# make nightly  the same with every notebook at its usual size, 100,000 hostile inputs, and a workflow
+#               that is killed on the way
 # make book     the book alone: book/_build/html/index.html
 # make report   every scenario, data set and seed that is configured, then the book
 # make clean    what these made, but not the environment
@@ -34,16 +35,17 @@ test: $(STAMP)
 	$(BIN)/pytest --nbval-lax --nbval-current-env book/synthetic.ipynb
 	$(QUIET) $(BIN)/pytest -rs -n $(CORES)
 
-nightly: $(STAMP)
+nightly: $(STAMP) workflow
 	$(BIN)/jupyter-book build book/ -W --keep-going --all
 	$(BIN)/pytest --nbval-lax --nbval-current-env book/
-	$(QUIET) PROBNB_FUZZ=100000 $(BIN)/pytest -rs -n $(CORES)
+	$(QUIET) PROBNB_FUZZ=100000 PROBNB_KILLS=3 $(BIN)/pytest -rs -n $(CORES)
 
 book: $(STAMP)
 	$(BIN)/jupyter-book build book/
 
 report: $(STAMP) workflow
-	$(BIN)/../workflow/bin/snakemake -c $(CORES) --rerun-incomplete --config python=$(BIN)/python
+	$(BIN)/../workflow/bin/snakemake -c $(CORES) --rerun-incomplete --nolock \
+	  --config python=$(BIN)/python
 	$(BIN)/jupyter-book build book/
 
 # Snakemake in an environment of its own: it holds back packages that the book needs newer.

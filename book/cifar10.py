@@ -44,6 +44,7 @@ methods = None  # None for the paper's rows, or names such as "ce, platt, cape_b
 images = None  # training images; None is the profile's number
 epochs = None  # of the trainings from random weights; None is the profile's number
 device = "auto"  # auto, cpu, cuda or mps
+devices = 1  # GPUs to use; on a CPU, processes
 results_dir = None  # finished work; None is the folder "runs" of the project
 retrain = False  # train again what other code has trained
 
@@ -52,7 +53,7 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 
 check_parameters(
     globals(),
-    """data question data_dir inputs profile seed methods images epochs device results_dir
+    """data question data_dir inputs profile seed methods images epochs device devices results_dir
     retrain""",
 )
 from probnb.experiment.profiles import PROFILES
@@ -62,6 +63,7 @@ profile = check_choice(default_profile(profile), PROFILES, "profile")
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
+check_integer(devices, "devices")
 data_dir = data_dir and find_path(data_dir, "data_dir")
 kept = results_path().parent / "results"
 results_dir = results_path(results_dir)
@@ -103,7 +105,15 @@ Markdown(words.say_task(task))
 
 # %%
 results, run = tasks.train_task(
-    task, settings, results_dir, profile, seed, methods, device=device, retrain=retrain
+    task,
+    settings,
+    results_dir,
+    profile,
+    seed,
+    methods,
+    device=device,
+    devices=devices,
+    retrain=retrain,
 )
 
 # %% tags=["hide-input"]

@@ -64,6 +64,7 @@ methods = (
     "ce, temperature, platt, beta, ensemble, ce_finetuned, cape_bin, cape_kernel"  # or None: all
 )
 device = "auto"  # auto, cpu, cuda or mps
+devices = 1  # GPUs to use; on a CPU, processes
 results_dir = None  # finished work; None is the folder "runs" of the project
 model_dir = None  # where the model is kept; None is a folder in results_dir
 replicates = 1000  # bootstrap replicates
@@ -75,7 +76,7 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 check_parameters(
     globals(),
     """images outcomes positive path y group split weight p key aspect mirror unreadable
-    profile seed methods device results_dir model_dir replicates retrain
+    profile seed methods device devices results_dir model_dir replicates retrain
     size width stem epochs patience plateau_patience batch_size learning_rate finetune_epochs
     finetune_schedule members adversarial cape candidates finetune_learning_rate every phase mix
     bins neighbours sigma focal entropy mmce smoothing""",
@@ -90,6 +91,7 @@ check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(retrain, (True, False), "retrain")
 check_number(unreadable, "unreadable", 0, 1)
 check_integer(seed, "seed", minimum=0)
+check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
 methods = check_methods(methods, known=False)
 profile = default_profile(profile)
@@ -147,7 +149,7 @@ from probnb.experiment.plan import plan
 from probnb.experiment.run import run_jobs
 
 jobs = plan(methods, settings, seed)
-fits = run_jobs(jobs, splits, results_dir / "fits", device=device, retrain=retrain)
+fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 
 # %% tags=["hide-input"]
 from probnb.chapters.synthetic.words import record_sentence
@@ -180,7 +182,15 @@ Markdown(record_sentence(run, outcome))
 from probnb.chapters.images.study import judged, learning_curve
 
 points, differences = learning_curve(
-    splits, kept, settings, results_dir / "fits", seed, replicates, device=device, retrain=retrain
+    splits,
+    kept,
+    settings,
+    results_dir / "fits",
+    seed,
+    replicates,
+    device=device,
+    devices=devices,
+    retrain=retrain,
 )
 Markdown(words.advice(choice, differences, splits.test))
 

@@ -52,6 +52,7 @@ profile = None  # smoke, quick, cpu or paper; None is quick
 seed = 0
 methods = None  # None for the paper's rows, or names such as "ce, platt, cape_bin"
 device = "auto"  # auto, cpu, cuda or mps
+devices = 1  # GPUs to use; on a CPU, processes
 results_dir = None  # finished work; None is the folder "runs" of the project
 replicates = 1000  # bootstrap replicates
 retrain = False  # train again what other code has trained
@@ -62,7 +63,7 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 
 check_parameters(
     globals(),
-    f"""task data_dir profile seed methods device results_dir replicates retrain
+    f"""task data_dir profile seed methods device devices results_dir replicates retrain
     source fold tile spacing lead stride wet coverage cohorts rule horizon inputs
     label
     {" ".join(profiles.PROFILE_FIELDS)}""",
@@ -75,6 +76,7 @@ task = get_task(task)
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
+check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
 check_methods(methods)
 profile = default_profile(profile)
@@ -114,7 +116,7 @@ from probnb.experiment.run import run_jobs
 
 methods = check_methods(methods, known=splits.known)
 jobs = plan(methods, settings, seed, network=task.network(settings, splits))
-fits = run_jobs(jobs, splits, results_dir / "fits", device=device, retrain=retrain)
+fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 
 # %% tags=["hide-input"]
 from probnb.chapters.real_world import runs, words

@@ -49,6 +49,7 @@ seed = 0
 methods = None  # None for the paper's rows, or names such as "ce, platt, cape_bin"
 mirror = False  # mirror half of the training images; the released recipe does not
 device = "auto"  # auto, cpu, cuda or mps
+devices = 1  # GPUs to use; on a CPU, processes
 results_dir = None  # finished work; None is the folder "runs" of the project
 replicates = 1000  # bootstrap replicates
 retrain = False  # train again what other code has trained
@@ -59,7 +60,7 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 
 check_parameters(
     globals(),
-    f"""scenario data_dir profile seed methods mirror device results_dir replicates retrain
+    f"""scenario data_dir profile seed methods mirror device devices results_dir replicates retrain
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
 from probnb.methods import check_methods
@@ -71,6 +72,7 @@ check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(mirror, (True, False), "mirror")
 check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
+check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
 methods = check_methods(methods)
 profile = default_profile(profile)
@@ -129,7 +131,7 @@ from probnb.experiment.plan import plan
 from probnb.experiment.run import run_jobs
 
 jobs = plan(methods, settings, seed)
-fits = run_jobs(jobs, splits, results_dir / "fits", device=device, retrain=retrain)
+fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 
 # %% tags=["hide-input"]
 from probnb.experiment.results import collect, on_test, write_results

@@ -127,7 +127,8 @@ class Model:
             for weights in self.members:
                 with torch.device("meta"):  # no weights are drawn only to be replaced
                     net = self.network.build(_Shape((1, self.channels)))
-                net.load_state_dict(weights, assign=True)
+                full = {k: v.float() if v.is_floating_point() else v for k, v in weights.items()}
+                net.load_state_dict(full, assign=True)  # whatever they were kept in
                 networks.append(fabric.setup(net))
             self._built[device, precision] = fabric, networks
         return self._built[device, precision]

@@ -33,6 +33,7 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.report.columns",
     "probnb.report.roles",
     "probnb.training.batches",
+    "probnb.experiment.devices",
     "probnb.calibrators.scaling",
     "probnb.training.checkpoint",
     "probnb.__main__",

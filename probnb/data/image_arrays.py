@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 
+from .files import GROWTH, ROOM
+
 __all__ = ["is_array", "open_array"]
 
 _ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
+# What NumPy, HDF5 and Zarr raise for files that are damaged, and their filters.
+_BROKEN = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def is_array(path):
@@ -43,7 +50,7 @@ def open_array(path, key=None):
     path = Path(path)
     try:
         arrays = _arrays(path)
-    except (OSError, ValueError, KeyError, EOFError, ImportError) as error:
+    except (*_BROKEN, ImportError) as error:
         raise ValueError(f"images: {path.name} cannot be read: {error}") from None
     candidates = [name for name, array in arrays.items() if array.ndim in (3, 4)]
     if key is None and len(candidates) == 1:
@@ -60,7 +67,11 @@ def open_array(path, key=None):
             f"images: {path.name} must hold uint8 or uint16; got {images.dtype}. Bring floats to "
             "0 to 255 yourself: only you know what their range means."
         )
-    others = {k: np.asarray(a) for k, a in arrays.items() if a.shape == images.shape[:1]}
+    others = {
+        k: np.asarray(_Rows(a, path.name)[:])
+        for k, a in arrays.items()
+        if a.shape == images.shape[:1]
+    }
     return _channels_last(images, path), others
 
 
@@ -69,6 +80,9 @@ def _arrays(path):
     if path.name.lower().endswith(".npy"):
         return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
     if path.name.lower().endswith(".npz"):
+        size = sum(entry.file_size for entry in zipfile.ZipFile(path).infolist())
+        if size > max(ROOM, GROWTH * path.stat().st_size):
+            raise ValueError(f"it would unpack to {size:,} bytes; refused as a decompression bomb")
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
     if path.name.lower().endswith((".h5", ".hdf5")):
@@ -78,7 +92,15 @@ def _arrays(path):
         file.visititems(
             lambda name, item: found.update({name: item} if isinstance(item, h5py.Dataset) else {})
         )
+        for name, array in found.items():
+            if array.external or array.is_virtual:
+                raise ValueError(f"{name} lies in another file; refused")
         return found
+    for folder, _, names in os.walk(path):
+        for name in names:
+            place = Path(folder, name)
+            if place.is_symlink() and not place.resolve().is_relative_to(path.resolve()):
+                raise ValueError(f"{place.relative_to(path)} is a link that leads out; refused")
     try:
         import zarr
     except ImportError:
@@ -87,23 +109,28 @@ def _arrays(path):
     return {path.stem: store} if isinstance(store, zarr.Array) else dict(store.arrays())
 
 
-class _Moved:
-    """An array whose channels stand second, sliced as if they stood last."""
+class _Rows:
+    """An array on disk, sliced as if its channels stood last; says which file is damaged."""
 
-    def __init__(self, array):
-        self.array, self.dtype = array, array.dtype
-        n, channels, *size = array.shape
-        self.shape, self.ndim = (n, *size, channels), 4
+    def __init__(self, array, name, channels_second=False):
+        self.array, self.name, self.channels_second = array, name, channels_second
+        self.dtype, self.ndim, self.shape = array.dtype, array.ndim, tuple(array.shape)
+        if channels_second:
+            self.shape = (self.shape[0], *self.shape[2:], self.shape[1])
 
     def __getitem__(self, rows):
-        return np.moveaxis(np.asarray(self.array[rows]), 1, -1)
+        try:
+            found = np.asarray(self.array[rows])
+        except _BROKEN as error:
+            raise ValueError(f"images: {self.name} is damaged: {error}") from None
+        return np.moveaxis(found, 1, -1) if self.channels_second else found
 
 
 def _channels_last(images, path):
     if images.ndim == 3 or images.shape[3] <= 4:
-        return images
+        return _Rows(images, path.name)
     if images.shape[1] <= 4:
-        return _Moved(images)
+        return _Rows(images, path.name, channels_second=True)
     raise ValueError(
         f"images: {path.name} must have 1 to 4 channels, second or last; got shape "
         f"{tuple(images.shape)}."

@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import filelock
@@ -23,21 +23,32 @@ import tqdm.auto
 from .. import store
 from ..methods import METHODS
 from ..training import losses
-from ..training.batches import device_type, make_fabric, precision_of, predict_logits
+from ..training.batches import device_type, precision_of, predict_logits
 from ..training.loop import Fit, fit
 from ..training.targets import Surroundings
 from ..training.teachers import teach, without
+from .devices import Place, can_spread, check_devices
 from .plan import before, job_key, legacy, lineage
 from .provenance import fingerprint
 
 __all__ = ["load_fit", "run_jobs", "stored_path"]
 
 
-def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True, retrain=False):
+def run_jobs(
+    jobs,
+    splits,
+    directory,
+    device="auto",
+    workers=None,
+    progress=True,
+    retrain=False,
+    devices=1,
+):
     """Train whatever is not yet stored, side by side on a CPU, one after the other on a GPU.
 
     Each CPU training has one thread: two of them on two cores are faster than one with two
-    threads, and the numbers do not depend on how many run at a time.
+    threads, and the numbers do not depend on how many run at a time. Several GPUs have a training
+    each; only when fewer trainings than GPUs are left is each spread over all of them.
 
     Parameters
     ----------
@@ -52,12 +63,17 @@ def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True
         Where to train.
     workers : int, optional
         Trainings at a time; by default one for each core that this process may use on a CPU, else
-        one.
+        one for each device.
     progress : bool, default=True
         Whether to show a bar, in epochs; the environment variable ``PROBNB_PROGRESS=text`` makes
         it plain text where a notebook would show a widget.
     retrain : bool, default=False
         Whether to train again what other code has trained.
+    devices : int, default=1
+        GPUs of this machine to use; on a CPU, processes. A training with a device for itself
+        has the numbers of any other; one that is spread has them up to rounding (see `fit`).
+        Where a CPU would change more than that, for a network with batch normalisation, a
+        training stays in one process.
 
     Returns
     -------
@@ -70,7 +86,12 @@ def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True
         If a stored result was trained by other code, or is damaged and was set aside.
     """
     device = device_type(device)
-    workers = workers or (joblib.cpu_count() if device == "cpu" else 1)
+    place = Place(
+        device,
+        precision_of(device),
+        check_devices(devices, device),
+        workers or (joblib.cpu_count() if device == "cpu" else devices),
+    )
     labels = _labels(jobs)
     every = list(dict.fromkeys(step for job in labels for step in lineage(job)))
     paths = {job: stored_path(job, splits, directory, device) for job in every}
@@ -79,16 +100,18 @@ def run_jobs(jobs, splits, directory, device="auto", workers=None, progress=True
     missing.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
     total = sum(_expected(job.recipe) for job in missing)
     with _progress(total, progress and missing) as advance:
+        place = replace(place, locks=advance.folder)
         for stage in sorted({_depth(job) for job in missing}):  # a start before what it starts
             todo = [job for job in missing if _depth(job) == stage]
             for wait in (False, True):  # first what no other process is at
+                here = replace(place, spread=_few(todo, splits, place))
                 calls = [
                     joblib.delayed(_run_job)(
-                        job, splits, paths, device, advance, labels.get(job, "its start"), wait
+                        job, splits, paths, here, advance, labels.get(job, "its start"), wait
                     )
                     for job in todo
                 ]
-                done = _call(calls, workers)
+                done = here.call(calls)
                 todo = [job for job, finished in zip(todo, done) if not finished]
     return {job: load_fit(paths[job]) for job in labels}
 
@@ -140,32 +163,33 @@ def _usable(job, path, old, retrain):
     return not retrain
 
 
-def _call(calls, workers):
-    if not calls:
-        return []
-    if workers == 1:
-        return [function(*args) for function, args, _ in calls]
-    with joblib.parallel_config("loky", inner_max_num_threads=1):
-        return joblib.Parallel(n_jobs=min(workers, len(calls)), batch_size=1)(calls)
+def _few(jobs, splits, place):
+    """Whether to spread each of some jobs, since some devices would have none.
+
+    One whose targets know their surroundings (teachers, a memory) stays whole.
+    """
+    return len(jobs) < place.devices and all(
+        can_spread(job.network, splits.train.inputs, place.device)
+        and not (job.teachers or hasattr(job.targets, "bind"))
+        for job in jobs
+    )
 
 
-def _run_job(job, splits, paths, device, advance, label, wait):
+def _run_job(job, splits, paths, place, advance, label, wait):
     """Train one job and store it; False if another process is at it and `wait` is not set."""
-    path, seen = paths[job], []
+    path = paths[job]
     path.parent.mkdir(parents=True, exist_ok=True)
-
-    def on_epoch(record):
-        seen.append(record["epoch"])
-        advance(int(len(seen) <= _expected(job.recipe)), label)
-
+    epochs = _Epochs(advance, label, _expected(job.recipe))
     try:
         with filelock.FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
             if not path.exists() or store.load(path)[1].get("code") != fingerprint(job):
-                _train(job, splits, paths, device, on_epoch)
+                if place.spread:  # a damaged one is set aside once, not by each process
+                    store.load_or_set_aside(path.with_suffix(".partial"))
+                place.run(_train, job, splits, paths, epochs)
+            else:
+                epochs.finish()
     except filelock.Timeout:
         return False
-    # What was spared: resumed, stopped early, or another's work.
-    advance(max(0, _expected(job.recipe) - len(seen)), label)
     return True
 
 
@@ -174,12 +198,10 @@ def _expected(recipe):
     return recipe.epochs if recipe.patience is None else min(recipe.epochs, 3 * recipe.patience)
 
 
-def _train(job, splits, paths, device, on_epoch):
+def _train(job, splits, paths, epochs, fabric):
     threads = torch.get_num_threads()
-    torch.set_num_threads(1 if device == "cpu" else threads)
+    torch.set_num_threads(1 if fabric.device.type == "cpu" else threads)
     try:
-        fabric, partial = make_fabric(device), paths[job].with_suffix(".partial")
-        memory = paths[job].with_suffix(".memory")
         targets, whole = job.targets, splits
         if job.fold is not None:
             splits = without(splits, job.fold)
@@ -187,6 +209,7 @@ def _train(job, splits, paths, device, on_epoch):
         model = job.network.build(splits.train.inputs)
         if job.start is not None:
             model.load_state_dict(load_fit(paths[job.start]).weights)
+        memory = paths[job].with_suffix(".memory")
         if hasattr(targets, "bind"):
             targets = targets.bind(
                 Surroundings(
@@ -200,6 +223,7 @@ def _train(job, splits, paths, device, on_epoch):
         if isinstance(loss, str):
             kind = losses.LOSSES[loss]
             loss = kind() if job.strength is None else kind(job.strength)
+        partial = paths[job].with_suffix(".partial")
         result = fit(
             model,
             splits,
@@ -208,20 +232,14 @@ def _train(job, splits, paths, device, on_epoch):
             targets,
             fabric,
             checkpoint=partial,
-            on_epoch=on_epoch,
+            on_epoch=epochs.count if fabric.is_global_zero else _say_nothing,
             keep_start=job.start is not None,
         )
-        tensors = {f"weights.{k}": v for k, v in result.weights.items()}
-        tensors |= {f"logits.{k}": v for k, v in result.logits.items()}
-        meta = {
-            "history": result.history,
-            "best_epoch": result.best_epoch,
-            "source": splits.source,
-            "code": fingerprint(job),
-        }
-        store.save(paths[job], tensors, meta)
-        partial.unlink(missing_ok=True)
-        memory.unlink(missing_ok=True)
+        if fabric.is_global_zero:
+            _store(paths[job], result, splits, fingerprint(job))
+            partial.unlink(missing_ok=True)
+            memory.unlink(missing_ok=True)
+            epochs.finish()
     finally:
         torch.set_num_threads(threads)
 
@@ -232,18 +250,53 @@ def _teaching(job, splits, paths, fabric):
     return lambda calibrator: teach(teachers, splits, fabric, calibrator)
 
 
+def _store(path, result, splits, code):
+    tensors = {f"weights.{k}": v for k, v in result.weights.items()}
+    tensors |= {f"logits.{k}": v for k, v in result.logits.items()}
+    meta = {
+        "history": result.history,
+        "best_epoch": result.best_epoch,
+        "source": splits.source,
+        "code": code,
+    }
+    store.save(path, tensors, meta)
+
+
+def _say_nothing(record):
+    """Of an epoch that another process reports."""
+
+
+@dataclass
+class _Epochs:
+    """Counts a training's epochs for the bar."""
+
+    advance: object
+    label: str
+    expected: int
+    seen: int = 0
+
+    def count(self, record):
+        self.seen += 1
+        self.advance(int(self.seen <= self.expected), self.label)
+
+    def finish(self):
+        """Count what was spared: resumed, stopped early, or another's work."""
+        self.advance(max(0, self.expected - self.seen), self.label)
+
+
 @contextmanager
 def _progress(total, show):
     """A bar in epochs that trainings in any process advance by appending lines to a file."""
-    handle, path = tempfile.mkstemp()
-    os.close(handle)
     stop = threading.Event()
     text = os.environ.get("PROBNB_PROGRESS") == "text"
     make = tqdm.tqdm if text else tqdm.auto.tqdm
-    with make(total=total, unit="epoch", disable=not show, mininterval=5 if text else 0.1) as bar:
+    bar = make(total=total, unit="epoch", disable=not show, mininterval=5 if text else 0.1)
+    with bar, tempfile.TemporaryDirectory(prefix="probnb-") as folder:
+        path = Path(folder, "epochs")
+        path.touch()
 
         def update():
-            lines = Path(path).read_text().splitlines()
+            lines = path.read_text().splitlines()
             if len(lines) > bar.n:
                 bar.set_description_str(lines[-1], refresh=False)
             bar.update(len(lines) - bar.n)
@@ -257,20 +310,19 @@ def _progress(total, show):
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
-            yield _Advance(path)
+            yield _Advance(folder)
         finally:
             stop.set()
             watcher.join()
             update()
-            os.unlink(path)
 
 
 @dataclass(frozen=True)
 class _Advance:
     """Tells the bar's process, from any other, which training has finished how many epochs."""
 
-    path: str
+    folder: str
 
     def __call__(self, epochs, label):
-        with open(self.path, "a") as file:
+        with open(os.path.join(self.folder, "epochs"), "a") as file:
             file.write(f"{label}\n" * epochs)

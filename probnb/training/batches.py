@@ -55,7 +55,7 @@ def precision_of(device):
     return "bf16-mixed" if fast else "32-true"
 
 
-def make_fabric(device="auto", precision=None, devices=1):
+def make_fabric(device="auto", precision=None, devices=1, environment=None):
     """Return a Lightning Fabric for one device, or for several processes.
 
     Parameters
@@ -64,8 +64,10 @@ def make_fabric(device="auto", precision=None, devices=1):
         Where to compute.
     precision : str, optional
         As Fabric names it; by default `precision_of` the device.
-    devices : int, default=1
-        Processes; more than one must be launched by Fabric.
+    devices : int or list of int, default=1
+        Processes, more than one of which Fabric must launch; a list says which GPUs.
+    environment : lightning_fabric.plugins.environments.ClusterEnvironment, optional
+        Where processes know each other already.
 
     Returns
     -------
@@ -74,7 +76,10 @@ def make_fabric(device="auto", precision=None, devices=1):
     """
     device = device_type(device)
     return lightning_fabric.Fabric(
-        accelerator=device, devices=devices, precision=precision or precision_of(device)
+        accelerator=device,
+        devices=devices,
+        precision=precision or precision_of(device),
+        plugins=[environment] if environment else None,
     )
 
 

@@ -153,6 +153,30 @@ def test_symbolic_links_in_a_zip(tmp_path):
     assert skipped == {"d": "a link that leads out", "e": "a link that leads out"}
 
 
+def test_links_in_a_tar(tmp_path):
+    """Symbolic ones count from their folder, hard ones from the top of the archive."""
+    path = tmp_path / "x.tar"
+    (tmp_path / "out").write_bytes(b"outside")
+    links = {
+        "sub/b": ("a", tarfile.SYMTYPE),
+        "c": ("sub/a", tarfile.LNKTYPE),
+        "d": ("/etc/passwd", tarfile.SYMTYPE),
+        "sub/e": ("../../out", tarfile.SYMTYPE),
+        "f": ("../out", tarfile.LNKTYPE),
+    }
+    with tarfile.open(path, "w") as tar:
+        member = tarfile.TarInfo("sub/a")
+        member.size = 7
+        tar.addfile(member, io.BytesIO(b"content"))
+        for name, (target, kind) in links.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            tar.addfile(member)
+    found, skipped = everything(path)
+    assert found == {name: b"content" for name in ("sub/a", "sub/b", "c")}
+    assert skipped == {name: "a link that leads out" for name in ("d", "sub/e", "f")}
+
+
 def test_devices_and_pipes_are_named(tmp_path):
     with tarfile.open(tmp_path / "x.tar", "w") as tar:
         member = tarfile.TarInfo("pipe.jpg")

@@ -195,6 +195,74 @@ def test_arrays_that_are_no_images(tmp_path, table, make, message):
         load_images(tmp_path / "x.npy", table.drop(columns="path"), size=12)
 
 
+def flip(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 255
+    path.write_bytes(content)
+
+
+def hdf5(path, **options):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", **{"data": PIXELS} | options)
+    return path
+
+
+def zarr_folder(path, damage):
+    zarr = pytest.importorskip("zarr")
+    zarr.save_array(path, PIXELS)
+    chunk = next(p for p in sorted(path.rglob("*")) if p.is_file() and "json" not in p.name)
+    damage(chunk)
+    return path
+
+
+def cut(path, size):
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def test_damaged_arrays_are_named(tmp_path, table):
+    """HDF5, Zarr and NumPy's archives: cut short, one byte changed, links, a bomb."""
+    plain, message = table.drop(columns="path"), {}
+    cut(hdf5(tmp_path / "cut.h5"), 5000)
+    message["cut.h5"] = "cannot be read: .*truncated file"
+    flip(hdf5(tmp_path / "flip.h5", compression="gzip", fletcher32=True), 10_000)
+    message["flip.h5"] = "is damaged: "
+    (tmp_path / "other.h5").write_bytes(b"not HDF5")
+    message["other.h5"] = "cannot be read: .*signature not found"
+    secret = tmp_path / "secret"
+    secret.write_bytes(PIXELS.tobytes())
+    outside = [(str(secret), 0, PIXELS.nbytes)]
+    hdf5(tmp_path / "outside.h5", data=None, shape=PIXELS.shape, dtype="u1", external=outside)
+    message["outside.h5"] = "x lies in another file; refused"
+    zarr_folder(tmp_path / "cut.zarr", lambda chunk: cut(chunk, 50))
+    message["cut.zarr"] = "is damaged: "
+    zarr_folder(tmp_path / "other.zarr", lambda chunk: None)
+    (tmp_path / "other.zarr" / "zarr.json").write_text("{")
+    message["other.zarr"] = "cannot be read: "
+    zarr_folder(tmp_path / "link.zarr", lambda chunk: (chunk.unlink(), chunk.symlink_to(secret)))
+    message["link.zarr"] = "is a link that leads out; refused"
+    (tmp_path / "empty.zarr").mkdir()
+    message["empty.zarr"] = "cannot be read: "
+    np.savez(tmp_path / "cut.npz", images=PIXELS)
+    cut(tmp_path / "cut.npz", 5000)
+    message["cut.npz"] = "cannot be read: File is not a zip file"
+    np.savez(tmp_path / "flip.npz", images=PIXELS)
+    flip(tmp_path / "flip.npz", 5000)
+    message["flip.npz"] = "cannot be read: Bad CRC-32"
+    np.savez(tmp_path / "pickle.npz", images=np.array([{}] * N))
+    message["pickle.npz"] = "cannot be read: .*allow_pickle"
+    for name, words in message.items():
+        with pytest.raises(ValueError, match=f"images: {name}.*{words}"):
+            load_images(tmp_path / name, plain, size=12)
+
+
+def test_an_array_that_is_a_bomb(tmp_path, table, monkeypatch):
+    np.savez_compressed(tmp_path / "x.npz", images=np.zeros((N, 300, 300, 3), np.uint8))
+    monkeypatch.setattr("probnb.data.image_arrays.ROOM", 1_000_000)
+    with pytest.raises(ValueError, match=r"unpack to 16,200,\d+ bytes; refused as a decompression"):
+        load_images(tmp_path / "x.npz", table.drop(columns="path"), size=12)
+
+
 def test_an_array_without_outcomes(tmp_path):
     np.savez(tmp_path / "x.npz", images=PIXELS, other=Y)
     with pytest.raises(ValueError, match=r"no vector 'y' beside the images \(other\)"):

@@ -1,11 +1,14 @@
-"""The workflow's dry runs: what would be run, for every profile; nothing is trained."""
+"""The workflow's dry runs: what would be run, for every profile; and, on request, a real one."""
 
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from .interrupted import compare, main, run_and_kill
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = [str(ROOT / ".venv" / "workflow" / "bin"), os.environ["PATH"]]
@@ -13,8 +16,8 @@ SNAKEMAKE = shutil.which("snakemake", path=os.pathsep.join(PLACES))
 pytestmark = pytest.mark.skipif(SNAKEMAKE is None, reason="no Snakemake: make workflow")
 
 
-def dry_run(tmp_path, *arguments, config=()):
-    given = [f"results_dir={tmp_path / 'runs'}", *config]
+def dry_run(tmp_path, *arguments, config=(), results_dir=None):
+    given = [f"results_dir={results_dir or tmp_path / 'runs'}", *config]
     return subprocess.run(
         [SNAKEMAKE, "-n", "-p", *arguments, "--config", *given],
         cwd=ROOT,
@@ -51,8 +54,51 @@ def test_misspelt_setting_stops(tmp_path):
     assert "got 'scenario'" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["local", "slurm", "kubernetes"])
+def test_images_of_ones_own(tmp_path):
+    """Each entry holds the notebook's parameters; every seed keeps a model of its own."""
+    mine = "images=[{images: some/my pets.zip, outcomes: pets.csv, positive: dog}, {}]"
+    config = ["scenarios=[]", "seeds=[0,1]", mine]
+    done = dry_run(tmp_path, "-c2", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("my pets-images", "example-drawn"):
+        for seed in (0, 1):
+            assert f"images/{name}-quick-seed{seed}/run.json" in done.stdout
+    assert "-p images 'some/my pets.zip' -p outcomes pets.csv -p positive dog" in done.stdout
+    assert "images/my pets-model-seed1'" in done.stdout
+    done = dry_run(tmp_path, "-c2", config=["images=[{images: a/pets}, {images: b/pets.zip}]"])
+    assert done.returncode != 0
+    assert "each run once; images pets images is there twice" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["local", "slurm"])
 def test_profile(name, tmp_path):
     done = dry_run(tmp_path, "--workflow-profile", f"workflow/profiles/{name}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"LOKY_MAX_CPU_COUNT={1 if name == 'local' else 4}" in done.stdout
+
+
+def test_kubernetes(tmp_path):
+    """A volume instead of a shared file system: this folder, as if it were mounted here."""
+    profile = ["--workflow-profile", "workflow/profiles/kubernetes"]
+    profile += ["--default-storage-prefix", str(ROOT)]
+    done = dry_run(tmp_path, *profile, results_dir="nothing there")
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = f"{ROOT}/nothing there/synthetic/linear-drawn-quick-seed0/run.json"
+    assert "LOKY_MAX_CPU_COUNT=4" in done.stdout
+    assert f"-p results_dir '{ROOT}/nothing there'" in done.stdout and f"cp '{made}'" in done.stdout
+    assert f"{made} (send to storage)" in done.stdout
+    done = dry_run(tmp_path, *profile)
+    assert done.returncode != 0 and "a results_dir below" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif("PROBNB_KILLS" not in os.environ, reason="minutes: set PROBNB_KILLS to 2")
+def test_killed_at_random_moments_it_ends_the_same(tmp_path):
+    config = ["profile=smoke", "scenarios=[linear,skewed]", f"python={sys.executable}"]
+    command = [SNAKEMAKE, "-c2", "--rerun-incomplete", "--nolock", "--config", *config]
+    command += ["parameters={methods: 'ce, cape_bin'}"]
+    (tmp_path / "whole").mkdir()
+    run_and_kill([*command, f"results_dir={tmp_path / 'whole'}"], tmp_path / "log", 0, 0, 0)
+    kills, killed = os.environ["PROBNB_KILLS"], tmp_path / "killed"
+    given = [str(killed), str(tmp_path / "whole"), "--kills", kills, "--within", "30", "--"]
+    assert main([*given, *command]) == 0
+    assert len(compare(killed, tmp_path / "whole")) == 2

@@ -200,7 +200,7 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     methods : sequence of str, optional
         Names of rows; by default all of the paper's that the task allows.
     **run
-        Passed to `probnb.experiment.run.run_jobs`, for example ``device`` or ``workers``.
+        Passed to `probnb.experiment.run.run_jobs`, for example ``device`` or ``devices``.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     methods = check_methods(methods, known=task.splits.known)
     pixels = task.splits.train.inputs.ndim == 4
     network = None if pixels else network_of("mlp", hidden=HIDDEN)
-    if not pixels and not run.get("workers"):
+    if not pixels and not run.get("workers") and run.get("devices", 1) == 1:
         run["workers"] = 1  # to start a process takes longer than such a training
     jobs = plan(methods, settings, seed, network)
     fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)

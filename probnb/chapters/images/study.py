@@ -85,7 +85,7 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
     replicates : int, default=1000
         Of the bootstrap.
     **options
-        ``device``, ``retrain``: as `probnb.experiment.run.run_jobs` takes them.
+        ``device``, ``devices``, ``retrain``: as `probnb.experiment.run.run_jobs` takes them.
 
     Returns
     -------

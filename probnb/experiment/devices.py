@@ -1,0 +1,202 @@
+"""Where trainings run: each on a device of its own, or one over several devices.
+
+Processes are joblib's, which start as readily from a notebook as from a script, raise in the
+caller what was raised in one of them, and are ended when one fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+import joblib
+import torch
+from lightning_fabric.plugins.environments.lightning import (
+    LightningEnvironment,
+    find_free_network_port,
+)
+from torch import nn
+
+from ..training.batches import make_fabric
+from ..validation import check_integer
+
+__all__ = ["Place", "can_spread", "check_devices"]
+
+
+def check_devices(devices, device):
+    """Return the number of devices to use, if there are as many.
+
+    Parameters
+    ----------
+    devices : int
+        GPUs, or on a CPU processes.
+    device : {"cuda", "cpu", "mps"}
+        Which kind.
+    """
+    check_integer(devices, "devices", minimum=1)
+    there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device, devices)
+    if devices > there:
+        raise ValueError(
+            f"devices must be at most {there}, the {device} devices here; got {devices}."
+        )
+    return devices
+
+
+def can_spread(network, inputs, device):
+    """Whether a training is the same over several devices as on one.
+
+    Batch normalisation needs the whole batch. PyTorch shares its sums between GPUs only.
+
+    Parameters
+    ----------
+    network : Network
+        From `probnb.training.models.network`.
+    inputs : object
+        Of the training data.
+    device : str
+        Which kind.
+    """
+    if device == "cuda":
+        return True
+    with torch.device("meta"):
+        model = network.build(inputs)
+    normed = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+    return device == "cpu" and not any(isinstance(m, normed) for m in model.modules())
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a training runs.
+
+    Parameters
+    ----------
+    device : {"cuda", "cpu", "mps"}
+        Which kind of device.
+    precision : str
+        As Fabric names it.
+    devices : int, default=1
+        How many there are for all trainings.
+    workers : int, default=1
+        Trainings at a time; more than `devices` share them.
+    spread : bool, default=False
+        Whether one training goes over all devices.
+    locks : path-like, optional
+        A folder in which trainings note which GPU they are on.
+    """
+
+    device: str
+    precision: str
+    devices: int = 1
+    workers: int = 1
+    spread: bool = False
+    locks: str | None = None
+
+    def run(self, train, *arguments):
+        """Call ``train(*arguments, fabric)`` here, or once in a process for each device."""
+        if self.spread:
+            _spread(self, train, arguments)
+            return
+        if self.device != "cuda" or self.devices == 1:
+            train(*arguments, make_fabric(self.device, self.precision))
+            return
+        with _free(self.locks, self.workers) as slot:
+            gpu = slot % self.devices
+            train(*arguments, make_fabric(self.device, self.precision, [gpu]))
+
+    def call(self, calls):
+        """Run joblib's delayed calls, as many at a time as there are workers."""
+        if self.spread or self.workers == 1:
+            return [function(*arguments) for function, arguments, _ in calls]
+        with self._processes(self.workers):
+            return joblib.Parallel(n_jobs=min(self.workers, len(calls)), batch_size=1)(calls)
+
+    def _processes(self, count):
+        """Joblib's processes, each with its share of the cores; one core on a CPU."""
+        threads = 1 if self.device == "cpu" else max(1, joblib.cpu_count() // count)
+        return joblib.parallel_config("loky", inner_max_num_threads=threads)
+
+
+@contextmanager
+def _free(folder, slots):
+    """Take one of some slots until the training is over, or its process."""
+    for slot in itertools.cycle(range(slots)):
+        lock = filelock.FileLock(Path(folder) / f"{slot}.lock", timeout=0.1)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            continue
+        try:
+            yield slot
+        finally:
+            lock.release()
+        return
+
+
+def _spread(place, train, arguments):
+    port = find_free_network_port()
+    with place._processes(place.devices):
+        if joblib.effective_n_jobs(place.devices) < place.devices:
+            raise RuntimeError(
+                f"devices must be 1 where joblib can start no processes; got {place.devices}."
+            )
+        joblib.Parallel(n_jobs=place.devices, batch_size=1)(
+            joblib.delayed(_run_rank)(place, port, rank, train, arguments)
+            for rank in range(place.devices)
+        )
+
+
+def _run_rank(place, port, rank, train, arguments):
+    """What each of the processes does: join the others, train, part."""
+    warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is deprec")
+    with _not_an_orphan():
+        here = _Rank(rank, port)
+        fabric = make_fabric(place.device, place.precision, place.devices, here)
+        fabric.launch()
+        train(*arguments, fabric)
+        torch.distributed.destroy_process_group()  # joblib ends processes that did not get here
+
+
+class _Rank(LightningEnvironment):
+    """Tells Fabric that its processes run already, on one machine, and which this is."""
+
+    creates_processes_externally = True
+    main_address, main_port = "127.0.0.1", None
+
+    def __init__(self, rank, port):
+        super().__init__()
+        self.rank, self.main_port = rank, port
+
+    def local_rank(self):
+        """Number of this process."""
+        return self.rank
+
+    def node_rank(self):
+        """Number of this machine."""
+        return 0
+
+
+@contextmanager
+def _not_an_orphan():
+    """End this process, though it wait for others, once the one that started it is gone."""
+    parent, over = os.getppid(), threading.Event()
+
+    def watch():
+        ended = False
+        while not ended:
+            ended = over.wait(1)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
