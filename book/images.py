@@ -79,7 +79,7 @@ check_parameters(
     profile seed methods device devices results_dir model_dir replicates retrain
     size width stem epochs patience plateau_patience batch_size learning_rate finetune_epochs
     finetune_schedule members adversarial cape candidates finetune_learning_rate every phase mix
-    bins neighbours sigma focal entropy mmce smoothing""",
+    bins neighbours sigma focal entropy mmce smoothing share decay""",
 )
 from probnb.experiment.profiles import profile_of
 from probnb.methods import check_methods

@@ -34,6 +34,7 @@ INTERNAL = {  # not on the page of the library: parts of its modules, and of sin
     "probnb.report.roles",
     "probnb.training.batches",
     "probnb.experiment.devices",
+    "probnb.experiment.progress",
     "probnb.calibrators.scaling",
     "probnb.training.checkpoint",
     "probnb.__main__",

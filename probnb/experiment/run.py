@@ -7,18 +7,14 @@ continues. Two processes that want the same training do it once.
 from __future__ import annotations
 
 import os
-import tempfile
-import threading
 import warnings
 from collections.abc import Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import filelock
 import joblib
 import torch
-import tqdm.auto
 
 from .. import store
 from ..methods import METHODS
@@ -29,6 +25,7 @@ from ..training.targets import Surroundings
 from ..training.teachers import teach, without
 from .devices import Place, can_spread, check_devices
 from .plan import before, job_key, legacy, lineage
+from .progress import Epochs, epoch_bar
 from .provenance import fingerprint
 
 __all__ = ["load_fit", "run_jobs", "stored_path"]
@@ -99,7 +96,7 @@ def run_jobs(
     missing = [job for job in every if not _usable(job, paths[job], old[job], retrain)]
     missing.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
     total = sum(_expected(job.recipe) for job in missing)
-    with _progress(total, progress and missing) as advance:
+    with epoch_bar(total, progress and missing) as advance:
         place = replace(place, locks=advance.folder)
         for stage in sorted({_depth(job) for job in missing}):  # a start before what it starts
             todo = [job for job in missing if _depth(job) == stage]
@@ -179,7 +176,7 @@ def _run_job(job, splits, paths, place, advance, label, wait):
     """Train one job and store it; False if another process is at it and `wait` is not set."""
     path = paths[job]
     path.parent.mkdir(parents=True, exist_ok=True)
-    epochs = _Epochs(advance, label, _expected(job.recipe))
+    epochs = Epochs(advance, label, _expected(job.recipe))
     try:
         with filelock.FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
             if not path.exists() or store.load(path)[1].get("code") != fingerprint(job):
@@ -264,65 +261,3 @@ def _store(path, result, splits, code):
 
 def _say_nothing(record):
     """Of an epoch that another process reports."""
-
-
-@dataclass
-class _Epochs:
-    """Counts a training's epochs for the bar."""
-
-    advance: object
-    label: str
-    expected: int
-    seen: int = 0
-
-    def count(self, record):
-        self.seen += 1
-        self.advance(int(self.seen <= self.expected), self.label)
-
-    def finish(self):
-        """Count what was spared: resumed, stopped early, or another's work."""
-        self.advance(max(0, self.expected - self.seen), self.label)
-
-
-@contextmanager
-def _progress(total, show):
-    """A bar in epochs that trainings in any process advance by appending lines to a file."""
-    stop = threading.Event()
-    text = os.environ.get("PROBNB_PROGRESS") == "text"
-    make = tqdm.tqdm if text else tqdm.auto.tqdm
-    bar = make(total=total, unit="epoch", disable=not show, mininterval=5 if text else 0.1)
-    with bar, tempfile.TemporaryDirectory(prefix="probnb-") as folder:
-        path = Path(folder, "epochs")
-        path.touch()
-
-        def update():
-            lines = path.read_text().splitlines()
-            if len(lines) > bar.n:
-                bar.set_description_str(lines[-1], refresh=False)
-            bar.update(len(lines) - bar.n)
-            if text:  # time goes on where no epoch ends
-                bar.refresh()
-
-        def watch():
-            while not stop.wait(5 if text else 0.5):
-                update()
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield _Advance(folder)
-        finally:
-            stop.set()
-            watcher.join()
-            update()
-
-
-@dataclass(frozen=True)
-class _Advance:
-    """Tells the bar's process, from any other, which training has finished how many epochs."""
-
-    folder: str
-
-    def __call__(self, epochs, label):
-        with open(os.path.join(self.folder, "epochs"), "a") as file:
-            file.write(f"{label}\n" * epochs)

@@ -164,10 +164,10 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_numbers(tmp_path):
     while process.poll() is None and not list(folder.glob("*.partial")):
         time.sleep(0.02)
     others = psutil.Process(process.pid).children()
+    ranks = [p for p in others if "popen_loky" in " ".join(p.cmdline())]
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not list(folder.glob("*.safetensors"))
-    ranks = [p for p in others if "popen_loky" in " ".join(p.cmdline())]
     assert len(ranks) == 2 and not psutil.wait_procs(ranks, timeout=60)[1]  # none trains on unseen
     (whole,) = trained(long_training(), tmp_path / "alone", devices=2).values()
     (resumed,) = trained(long_training(), folder, devices=2).values()
