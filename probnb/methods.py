@@ -135,6 +135,11 @@ class Method:
         self._check_teachers()
         for name in self.recipe:
             check_choice(name, RECIPE, "recipe")
+        if self.targets == "held_out" and self.recipe.get("averaging"):
+            raise ValueError(
+                "recipe must not average the weights of a row with targets 'held_out', which "
+                "look at the network as it is."
+            )
 
     def _check_teachers(self):
         check_integer(self.folds, "folds", minimum=0)

@@ -223,6 +223,7 @@ def test_what_has_to_be_bound_says_so(schedule, splits):
         ({"targets": "taught", "teachers": "ce", "folds": 1}, "at least 2"),
         ({"targets": "taught", "teachers": "no row"}, "teachers must be one of"),
         ({"recipe": {"momentum": 0.5}}, "recipe must be one of"),
+        ({"targets": "held_out", "recipe": {"averaging": 0.9}}, "must not average"),
     ],
 )
 def test_teachers_that_cannot_be_are_refused(fields, words):

@@ -48,7 +48,7 @@ def write_study(table, directory, **facts):
     record = json.loads(record_path.read_text()) if record_path.exists() else {}
     for scenario, data, profile in table.groupby(["scenario", "data", "profile"]).groups:
         settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
-        record[f"{scenario}-{data}-{profile}"] = {
+        record[f"{scenario}-{data.replace(' ', '-')}-{profile}"] = {
             "seeds": sorted(set(_of(both, scenario, data, profile)["seed"])),
             "settings": settings,
             **facts,
@@ -97,8 +97,7 @@ def select(stored, live, name):
         return pd.DataFrame()
     run = ["data", "profile"] if name in ACROSS else ["data", "profile", "scenario"]
     runs = old.groupby(run, sort=False)["seed"].nunique().reset_index()
-    runs["real"] = runs["data"] != "drawn"
-    best = runs.sort_values(["seed", "real"], kind="stable").iloc[-1]
+    best = runs.sort_values(["seed", "data"], kind="stable").iloc[-1]
     return old[(old[run] == best[run]).all(axis=1)].reset_index(drop=True)
 
 

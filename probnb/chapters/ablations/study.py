@@ -9,6 +9,7 @@ import pandas as pd
 
 from ...calibrators import CALIBRATORS
 from ...data.augment import Brightness, Mirror, Shift
+from ...data.drawn import VERSION
 from ...data.faces import load_faces
 from ...experiment.cost import cost_of, passes
 from ...experiment.plan import lineage, plan
@@ -98,7 +99,7 @@ def run_study(
                 table = pd.concat([table, _members_first(splits, settings, seed, fits_dir, how)])
         tables.append(table.assign(n=len(splits.train)))
     facts = {"study": name, "scenario": scenario, "profile": profile, "seed": seed}
-    facts["data"] = "drawn" if data_dir is None else "utkface"
+    facts["data"] = "utkface" if data_dir else f"drawn v{VERSION}"  # another version, other faces
     return pd.concat(tables, ignore_index=True).assign(**facts).reindex(columns=COLUMNS)
 
 

@@ -31,7 +31,9 @@ def say_data(table):
     if not len(table):
         return NOTHING
     first, seeds = table.iloc[0], table["seed"].nunique()
-    faces = "photographs of UTKFace" if first["data"] == "utkface" else "drawn faces"
+    faces = "photographs of UTKFace"
+    if first["data"] != "utkface":
+        faces = f"drawn faces, {first['data'].replace('drawn v', 'version ')}"
     sizes = " to ".join(f"{n:,.0f}" for n in sorted({table["n"].min(), table["n"].max()}))
     scenarios = ", ".join(s.capitalize() for s in dict.fromkeys(table["scenario"]))
     return (
