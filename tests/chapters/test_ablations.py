@@ -54,7 +54,8 @@ def made_up(name, scenarios=("linear",), seeds=SEEDS, n=(100,)):
                     known = STUDIES[name].get(row, Row(METHODS["ce"]))
                     x = known.x if known.x is not None else (3 if name == "stopping" else np.nan)
                     lines.append(
-                        {"study": name, "scenario": scenario, "data": "drawn v3", "profile": "quick",
+                        {"study": name, "scenario": scenario, "data": "drawn v3",
+                         "profile": "quick",
                          "seed": seed, "n": size, "row": row, "label": label, "part": part, "x": x,
                          "mse_p": value, "kl_p": 2.5 * value, "brier": value + 0.2,
                          "epoch": 3, "cost": 1.0 + k / 4}
