@@ -31,7 +31,8 @@
 #
 # A comparison is worth what its seeds are worth. Every seed here draws its own faces, outcomes, weights
 # and order, and every interval is Student's, over the differences that seeds have: with three of them it
-# is wide, as it should be. The tables are stored in `results/ablations`; a few studies, named in
+# is wide, as it should be. In the figures blue is lower by its interval, red higher, grey not told apart (an
+# interval that reaches the edge of its panel goes on), black one seed. The tables are stored in `results/ablations`; a few studies, named in
 # `studies`, are trained when the page is made. `python -m probnb.chapters.ablations NAME` makes any of them
 # again, and with `--data-dir` and `--profile cpu` on the photographs of UTKFace.
 
