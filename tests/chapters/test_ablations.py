@@ -1,3 +1,8 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,6 +35,7 @@ from probnb.published import published
 
 matplotlib.use("Agg")
 SEEDS = (0, 1, 2)
+BOOK = Path(__file__).resolve().parents[2] / "book" / "ablations.py"
 
 
 def made_up(name, scenarios=("linear",), seeds=SEEDS, n=(100,)):
@@ -310,3 +316,32 @@ def test_a_study_is_run_from_the_command_line(tmp_path, monkeypatch):
     assert set(table["part"]) == {"kept", "platt", "cape"} and list(table) == list(study.COLUMNS)
     again = study.run_study("stopping", profile="smoke", fits_dir=tmp_path / "runs" / "fits")
     np.testing.assert_allclose(again["mse_p"], table["mse_p"], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"studies": "targts"}, "studies must be one of .* Did you mean 'targets'"),
+        ({"scenario": "linaer"}, "scenario must be one of"),
+        ({"profile": "big"}, "profile must be one of smoke, quick, cpu, paper"),
+        ({"data_dir": "nowhere"}, "data_dir must be an existing"),
+        ({"seed": -1}, "seed must be an integer of at least 0"),
+        ({"retrain": 3}, "retrain must be one of True, False"),
+        ({"epochs": 3}, "parameter must be one of"),
+    ],
+)
+def test_the_notebook_refuses_bad_parameters_in_its_second_cell(given, message):
+    cells = [c["source"] for c in jupytext.read(BOOK)["cells"] if c["cell_type"] == "code"]
+    namespace = {}
+    exec(cells[0], namespace)
+    namespace |= given
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        exec(cells[1], namespace)
+
+
+def test_names_of_studies_need_no_torch():
+    code = (
+        "import sys, probnb.chapters.ablations.studies;"
+        "assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
