@@ -55,10 +55,10 @@ class Bags:
         """Return bags padded to the longest, (k, longest, features), and a mask of what is real."""
         rows = np.asarray(rows)
         lengths, offsets = self.lengths[rows], self.offsets[rows]
-        out = torch.zeros(len(rows), int(lengths.max()), self.values.shape[1])
+        out = np.zeros((len(rows), int(lengths.max()), self.values.shape[1]), np.float32)
         for i, (first, length) in enumerate(zip(offsets, lengths)):
-            out[i, :length] = torch.as_tensor(np.asarray(self.values[first : first + length]))
-        return out, torch.arange(out.shape[1]) < torch.as_tensor(lengths)[:, None]
+            out[i, :length] = self.values[first : first + length]
+        return torch.from_numpy(out), torch.arange(out.shape[1]) < torch.as_tensor(lengths)[:, None]
 
     def order(self, order, batch_size, generator):
         """Change a random order so that batches cut from it hold bags of similar length.
