@@ -310,7 +310,32 @@ def test_a_study_is_read_as_it_was_written(study, tmp_path):
     found = cancer_page.find_studies(tmp_path)
     assert list(found) == ["lung"]
     pd.testing.assert_frame_equal(found["lung"]["scores"], study["scores"])
-    assert len(cancer_page.show_study("lung", found["lung"])) == 3
+    titles = [ax.get_title() for ax in cancer_page.show_study("lung", found["lung"])]
+    assert titles == ["", "", "", *2 * ["Deep ensemble", "CE early-stop", "CaPE (bin)"]]
+
+
+def test_kept_boxes_are_quantiles_of_stages_large_enough_to_hide_in(study, people, runs):
+    at = runs["rule"] == "ipcw"
+    stage = people.covariates["stage"].to_numpy()[runs.loc[at, "id"]]
+    boxes = study["boxes"].set_index(["method", "stage"])
+    assert sorted(set(boxes.loc["ce"].index)) == ["I", "II", "III", "IV"]  # nine are unknown
+    values = runs.loc[at, "ce"][stage == "III"]
+    row = boxes.loc[("ce", "III")]
+    assert row["patients"] == len(values)
+    expected = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95])
+    np.testing.assert_allclose(row[["whislo", "q1", "med", "q3", "whishi"]].astype(float), expected)
+    assert "unknown" in set(
+        cancer_study.stage_quantiles(stage, {"ce": runs.loc[at, "ce"]})["stage"]
+    )
+
+
+def test_kept_curves_have_no_steps_of_single_patients(study, people, runs):
+    curves = study["curves"].query("method == 'ce'")
+    assert set(curves["months"] % 6) == {0}
+    for k, group in enumerate(study["groups"].query("method == 'ce'").itertuples()):
+        own = curves[curves["group"] == k]
+        assert (np.diff(own["survival"]) <= 0).all() and own["survival"].iloc[0] == 1
+        assert own.set_index("months").loc[60, "survival"] == pytest.approx(group.observed)
 
 
 def test_contrasts_are_differences_of_spreads(study, people, runs):

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ...data.survival import HORIZON, RULES, kaplan_meier
+from ...data.survival import HORIZON, RULES
 from ...plots.style import COLOURS, grid
-from .cancer_study import stage_names, stage_spread, survival_by_group
+from .cancer_study import stage_quantiles, stage_spread, survival_by_group, survival_by_stage
 
-__all__ = ["predicted_groups", "rule_bias_figure", "rule_scores_figure", "stage_boxes"]
+__all__ = [
+    "kept_groups",
+    "kept_stage_boxes",
+    "predicted_groups",
+    "rule_bias_figure",
+    "rule_scores_figure",
+    "stage_boxes",
+]
 
 RULE_COLOURS = {"paper": "vermilion", "known": "orange", "ipcw": "blue"}
 
@@ -34,41 +41,77 @@ def stage_boxes(stages, predictions, months=None, died=None, horizon=HORIZON):
         One panel a method. Boxes are quartiles and medians, whiskers the 5th and 95th percentile,
         dots everybody beyond; below, the spread between and within stages.
     """
-    stages, predictions = np.asarray(stages), dict(predictions)
-    names = stage_names(stages)
+    boxes = stage_quantiles(stages, predictions)
     spread = stage_spread(stages, predictions)
-    observed = {} if months is None else _observed(stages, names, months, died, horizon)
-    columns = min(4, len(predictions))
-    _, axes = grid(len(predictions), columns=columns, size=(2.6, 3.3), sharey=True)
-    place = np.arange(len(names), dtype=float)
-    for ax, (name, p_hat) in zip(axes, predictions.items()):
-        values = [np.asarray(p_hat)[stages == stage] for stage in names]
-        ax.boxplot(
-            values,
+    observed = None if months is None else survival_by_stage(stages, months, died, horizon, 5)
+    axes = kept_stage_boxes(boxes, spread, observed, horizon)
+    for ax, (name, rows) in zip(axes, boxes.groupby("method", sort=False)):
+        for k, row in enumerate(rows.itertuples()):
+            values = np.asarray(predictions[name])[np.asarray(stages) == row.stage]
+            beyond = values[(values < row.whislo) | (values > row.whishi)]
+            ax.plot(np.full(len(beyond), k - 0.12), beyond, ".", ms=3, color=COLOURS["grey"])
+    return axes
+
+
+def kept_stage_boxes(boxes, spread, observed=None, horizon=HORIZON, labels=None):
+    """Draw predictions by stage from their quantiles, where patients' rows are not kept.
+
+    Parameters
+    ----------
+    boxes : DataFrame
+        From `probnb.chapters.real_world.cancer_study.stage_quantiles`.
+    spread : DataFrame
+        From `probnb.chapters.real_world.cancer_study.stage_spread`.
+    observed : DataFrame, optional
+        From `probnb.chapters.real_world.cancer_study.survival_by_stage`.
+    horizon : float, default=60
+        Months.
+    labels : mapping of str to str, optional
+        How to call the methods.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        As `stage_boxes`, without the dots.
+    """
+    methods = list(dict.fromkeys(boxes["method"]))
+    _, axes = grid(len(methods), columns=2, size=(3.3, 2.9), sharey=True)
+    for ax, name in zip(axes, methods):
+        rows = boxes[boxes["method"] == name]
+        place = np.arange(len(rows), dtype=float)
+        ax.bxp(
+            rows[["whislo", "q1", "med", "q3", "whishi"]].to_dict("records"),
             positions=place - 0.12,
             widths=0.5,
-            whis=(5, 95),
+            showfliers=False,
             patch_artist=True,
             boxprops={"facecolor": COLOURS["sky"], "alpha": 0.6, "linewidth": 0.8},
             medianprops={"color": COLOURS["blue"], "linewidth": 2},
-            flierprops={"marker": ".", "markersize": 3, "markerfacecolor": COLOURS["grey"],
-                        "markeredgecolor": "none"},
-        )  # fmt: skip
-        for k, (value, low, high) in observed.items():
-            ax.errorbar(place[k] + 0.32, value, [[value - low], [high - value]], fmt="D", ms=4,
-                        color=COLOURS["vermilion"], lw=1.2,
-                        label="observed (Kaplan-Meier, 95 %)" if k == 0 else None)  # fmt: skip
-        labels = [f"{stage}\n{len(v)}" for stage, v in zip(_short(names), values)]
-        ax.set_xticks(place, labels)
-        ax.set(title=name, ylim=(-0.02, 1.02), xlim=(-0.6, len(names) - 0.4))
-        between, within = spread.loc[name, ["between", "within"]]
-        ax.set_xlabel(
-            f"Stage, patients\nspread between stages {between:.3f}\nwithin {within:.3f}", fontsize=9
         )
+        if observed is not None:
+            seen = observed.set_index("stage").reindex(rows["stage"])
+            gaps = seen["survival"] - seen["low"], seen["high"] - seen["survival"]
+            ax.errorbar(
+                place + 0.32,
+                seen["survival"],
+                gaps,
+                fmt="D",
+                ms=4,
+                lw=1.2,
+                color=COLOURS["vermilion"],
+                label="observed (Kaplan-Meier, 95 %)",
+            )
+        ax.set_xticks(place, [f"{_short(r.stage)}\n{r.patients}" for r in rows.itertuples()])
+        ax.set(
+            title=(labels or {}).get(name, name), ylim=(-0.02, 1.02), xlim=(-0.6, len(rows) - 0.4)
+        )
+        between, within = spread.loc[name, ["between", "within"]]
+        ax.set_xlabel(f"Stage, patients; spread between {between:.3f}, within {within:.3f}")
         ax.grid(axis="x", visible=False)
-    axes[0].set_ylabel(f"Probability of being alive\nat {horizon:g} months")
-    if observed:
-        axes[0].legend(loc="upper left", fontsize=7.5)
+    for ax in axes[::2]:
+        ax.set_ylabel(f"Probability of being\nalive at {horizon:g} months")
+    if observed is not None:
+        axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center")
     return axes
 
 
@@ -92,11 +135,30 @@ def predicted_groups(predictions, months, died, horizon=HORIZON, groups=3):
         Kaplan-Meier curves with 95 % bands; a diamond at the horizon is the group's mean
         prediction, which lies on the curve of calibrated predictions.
     """
-    predictions = dict(predictions)
-    columns = min(4, len(predictions))
-    _, axes = grid(len(predictions), columns=columns, size=(2.6, 2.9), sharey=True)
-    for ax, (name, p_hat) in zip(axes, predictions.items()):
-        table = survival_by_group(p_hat, months, died, groups, horizon)
+    tables = {
+        name: survival_by_group(p_hat, months, died, groups, horizon)
+        for name, p_hat in dict(predictions).items()
+    }
+    return kept_groups(tables, horizon)
+
+
+def kept_groups(tables, horizon=HORIZON):
+    """Draw the survival of groups that `survival_by_group` has made.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        By method; one panel each.
+    horizon : float, default=60
+        Months.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        As `predicted_groups`.
+    """
+    _, axes = grid(len(tables), columns=2, size=(3.3, 2.7), sharey=True)
+    for ax, (name, table) in zip(axes, tables.items()):
         colours = ["vermilion", "grey", "blue"] if len(table) == 3 else list(COLOURS)
         for row, colour in zip(table.itertuples(), colours):
             curve = row.curve[row.curve["months"] <= 1.5 * horizon]
@@ -107,9 +169,10 @@ def predicted_groups(predictions, months, died, horizon=HORIZON, groups=3):
             ax.plot(horizon, row.predicted, "D", ms=7, mec="white", color=COLOURS[colour])
         ax.axvline(horizon, color=COLOURS["grey"], ls=":", lw=1)
         ax.set(title=name, xlabel="Months", xlim=(0, 1.5 * horizon), ylim=(0, 1.02))
-        ax.legend(title="mean prediction, patients", loc="lower left", fontsize=7,
-                  title_fontsize=7)  # fmt: skip
-    axes[0].set_ylabel("Alive (line: Kaplan-Meier,\ndiamond: predicted)")
+        ax.legend(title="mean prediction, patients", loc="lower left", fontsize=8,
+                  title_fontsize=8)  # fmt: skip
+    for ax in axes[::2]:
+        ax.set_ylabel("Alive (line: Kaplan-Meier,\ndiamond: predicted)")
     return axes
 
 
@@ -182,19 +245,5 @@ def rule_scores_figure(scores, methods, labels, metrics=("brier", "auc", "ece"))
     return axes
 
 
-def _observed(stages, names, months, died, horizon):
-    """Kaplan-Meier estimate at the horizon by stage, where anybody has died."""
-    months, died = np.asarray(months), np.asarray(died)
-    found = {}
-    for k, stage in enumerate(names):
-        rows = stages == stage
-        if rows.sum() >= 5:
-            curve = kaplan_meier(months[rows], died[rows])
-            at = curve[curve["months"] <= horizon].iloc[-1]
-            if np.isfinite(at[["low", "high"]].astype(float)).all():
-                found[k] = tuple(at[["survival", "low", "high"]])
-    return found
-
-
-def _short(names):
-    return ["?" if name == "unknown" else name for name in names]
+def _short(stage):
+    return "?" if stage == "unknown" else stage

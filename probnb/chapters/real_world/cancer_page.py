@@ -11,8 +11,8 @@ from ...methods import METHODS
 from ...notebook import results_path, smoke
 from . import cancer_words
 from .cancer_claims import claims
-from .cancer_figures import rule_bias_figure, rule_scores_figure
-from .cancer_study import LABELS, TABLES
+from .cancer_figures import kept_groups, kept_stage_boxes, rule_bias_figure, rule_scores_figure
+from .cancer_study import LABELS, TABLES, shown_methods
 from .censoring import rule_bias, rule_bias_sentence
 
 __all__ = ["find_studies", "read_study", "show_rules", "show_studies", "show_study"]
@@ -81,7 +81,8 @@ def show_study(name, study):
     Returns
     -------
     list of matplotlib.axes.Axes
-        The figure of the scores under each rule.
+        The scores under each rule, predictions by stage (the paper's Figure 16), and the survival
+        of patients grouped by prediction.
     """
     from IPython.display import Markdown, display
 
@@ -102,4 +103,20 @@ def show_study(name, study):
     display(claims(study).style.hide(axis="index"))
     methods = [m for m in METHODS if m in set(scores["method"]) and m not in FAILED]
     others = [m for m in dict.fromkeys(scores["method"]) if m not in METHODS]
-    return rule_scores_figure(scores, methods + others, LABELS)
+    axes = rule_scores_figure(scores, methods + others, LABELS)
+    shown = shown_methods(study["predictions"])
+    axes += kept_stage_boxes(
+        study["boxes"][study["boxes"]["method"].isin(shown)],
+        study["spread"].set_index("method"),
+        study["stages"],
+        labels=LABELS,
+    )
+    return axes + kept_groups({LABELS.get(m, m): _with_curves(study, m) for m in shown})
+
+
+def _with_curves(study, method):
+    """Put a method's survival curves beside its groups, as `survival_by_group` has them."""
+    groups, curves = study["groups"], study["curves"]
+    groups, curves = groups[groups["method"] == method], curves[curves["method"] == method]
+    parts = [rows for _, rows in curves.groupby("group")]
+    return groups.assign(curve=pd.Series(parts, index=groups.index, dtype=object))

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ... import store
-from ...data.survival import RULES, kaplan_meier
-from ...data.tcga import STAGES
+from ...data.survival import RULES
 from ...experiment.provenance import machine
 from ...methods import METHODS, check_methods
 from ...notebook import results_path
@@ -35,6 +34,12 @@ DATA = {
 
 SHOWN = ("ce", "ensemble", "ce_finetuned", "cape_bin", "cape_kernel")
 """Methods whose predictions by stage and by group are kept."""
+
+LEAST = 20
+"""Patients of a stage that is described at least."""
+
+STEP = 6
+"""Months between the points of survival curves that are kept."""
 
 
 def train_rule(data, rule, seed, data_dir, fits, profile="quick", progress=True):
@@ -97,8 +102,9 @@ def summarise(predictions, cohort, strata=None, replicates=1000):
     -------
     dict of str to DataFrame
         `cancer_study.TABLES`. ``differences`` has the paired differences by patient and by site;
-        ``stages`` the observed survival of each stage; ``groups`` predicted and observed survival
-        of thirds of the patients.
+        ``stages`` the observed survival of each stage and ``boxes`` the quantiles of predictions
+        in it; ``groups`` predicted and observed survival of thirds of the patients, and ``curves``
+        their survival in time.
     """
     follow_up = cohort.months, cohort.died
     scores = cancer_study.compare_rules(predictions, *follow_up, strata, replicates=replicates)
@@ -113,34 +119,30 @@ def summarise(predictions, cohort, strata=None, replicates=1000):
     shown = {name: own[name] for name in (*SHOWN, "Cox regression", "Cox, clinical") if name in own}
     stages = cohort.covariates["stage"].to_numpy()
     spread = cancer_study.stage_spread(stages[at], shown).rename_axis("method").reset_index()
-    groups = [
-        cancer_study.survival_by_group(p_hat, cohort.months[at], cohort.died[at])
-        .drop(columns="curve")
-        .assign(method=name)
-        for name, p_hat in shown.items()
-    ]
+    groups, curves = [], []
+    for name, p_hat in shown.items():
+        table = cancer_study.survival_by_group(p_hat, cohort.months[at], cohort.died[at])
+        groups.append(table.drop(columns="curve").assign(method=name))
+        curves += [_on_grid(curve, name, k) for k, curve in enumerate(table["curve"])]
     return {
         "predictions": predictions.astype({c: "float32" for c in predictions.columns[3:]}),
         "scores": scores,
         "differences": pd.concat(differences, ignore_index=True),
         "spread": spread,
         "contrasts": cancer_study.stage_contrasts(stages[at], shown, replicates),
-        "stages": _by_stage(cohort, stages),
+        "stages": cancer_study.survival_by_stage(stages, *follow_up),
+        "boxes": cancer_study.stage_quantiles(stages[at], shown, LEAST),
         "groups": pd.concat(groups, ignore_index=True),
+        "curves": pd.concat(curves, ignore_index=True),
     }
 
 
-def _by_stage(cohort, stages):
-    """Kaplan-Meier estimate at five years by stage."""
-    rows = []
-    for stage in STAGES:
-        inside = stages == stage
-        if inside.sum() < 20:  # too few to say, and to hide in
-            continue
-        curve = kaplan_meier(cohort.months[inside], cohort.died[inside])
-        at = curve[curve["months"] <= 60].iloc[-1]
-        rows.append((stage, int(inside.sum()), *at[["survival", "low", "high"]]))
-    return pd.DataFrame(rows, columns=["stage", "patients", "survival", "low", "high"])
+def _on_grid(curve, method, group):
+    """A Kaplan-Meier estimate at every sixth month: no patient's follow-up can be read off it."""
+    months = np.arange(0, curve["months"].max() + 1, STEP)
+    at = np.searchsorted(curve["months"], months, side="right") - 1
+    rows = curve.iloc[at][["survival", "low", "high"]].reset_index(drop=True)
+    return rows.assign(method=method, group=group, months=months)
 
 
 def run_study(data, data_dir, folder, fits, rules=RULES, seeds=range(5), profile="quick"):

@@ -24,11 +24,16 @@ __all__ = [
     "ranks",
     "shown_methods",
     "stage_contrasts",
+    "stage_quantiles",
     "stage_spread",
     "survival_by_group",
+    "survival_by_stage",
 ]
 
-TABLES = ("predictions", "scores", "differences", "spread", "contrasts", "stages", "groups")
+TABLES = (
+    "predictions", "scores", "differences", "spread", "contrasts", "stages", "boxes", "groups",
+    "curves",
+)  # fmt: skip
 """Files of a study, each a table."""
 
 
@@ -221,6 +226,9 @@ def stage_spread(stages, predictions):
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Ends of whiskers and boxes, and the median."""
+
 CONTRASTS = (
     ("102", "between", "ensemble", "ce"),
     ("103", "between", "ce", "ensemble"),
@@ -279,6 +287,68 @@ def stage_contrasts(stages, predictions, replicates=1000, seed=0):
             rows.append((claim, spread, first, second, gaps[0], low, high))
     columns = ["claim", "spread", "first", "second", "difference", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def stage_quantiles(stages, predictions, least=1):
+    """Describe predictions by stage by their quantiles.
+
+    Parameters
+    ----------
+    stages : array-like of str of shape (n,)
+        Stage of each patient.
+    predictions : mapping of str to array-like of shape (n,)
+        Predictions by method.
+    least : int, default=1
+        Stages of fewer patients are left out.
+
+    Returns
+    -------
+    DataFrame
+        One row for each method and stage, early to late: ``method``, ``stage``, ``patients``, the
+        quartiles ``q1``, ``med`` and ``q3``, and ``whislo`` and ``whishi``, the 5th and the 95th
+        percentile.
+    """
+    stages = np.asarray(stages)
+    rows = []
+    for name, values in dict(predictions).items():
+        for stage in stage_names(stages):
+            own = np.asarray(values, float)[stages == stage]
+            if len(own) >= least:
+                rows.append(
+                    (name, stage, len(own), *np.quantile(own, [0.05, 0.25, 0.5, 0.75, 0.95]))
+                )
+    columns = ["method", "stage", "patients", "whislo", "q1", "med", "q3", "whishi"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def survival_by_stage(stages, months, died, horizon=HORIZON, least=20):
+    """Estimate the survival of each stage at the horizon by Kaplan and Meier.
+
+    Parameters
+    ----------
+    stages : array-like of str of shape (n,)
+        Stage of each patient.
+    months, died : array-like of shape (n,)
+        Follow-up, the censored included.
+    horizon : float, default=60
+        Months.
+    least : int, default=20
+        Stages of fewer patients are left out: too few to say, and to hide in.
+
+    Returns
+    -------
+    DataFrame
+        ``stage``, ``patients``, ``survival``, ``low`` and ``high``.
+    """
+    stages, months, died = np.asarray(stages), np.asarray(months), np.asarray(died)
+    rows = []
+    for stage in stage_names(stages):
+        inside = stages == stage
+        if inside.sum() >= least:
+            curve = kaplan_meier(months[inside], died[inside])
+            at = curve[curve["months"] <= horizon].iloc[-1]
+            rows.append((stage, int(inside.sum()), *at[["survival", "low", "high"]]))
+    return pd.DataFrame(rows, columns=["stage", "patients", "survival", "low", "high"])
 
 
 def survival_by_group(p_hat, months, died, groups=3, horizon=HORIZON):
