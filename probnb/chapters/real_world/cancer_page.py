@@ -106,7 +106,7 @@ def show_study(name, study):
     axes = rule_scores_figure(scores, methods + others, LABELS)
     shown = shown_methods(study["predictions"])
     axes += kept_stage_boxes(
-        study["boxes"][study["boxes"]["method"].isin(shown)],
+        study["boxes"].set_index("method").loc[shown].reset_index(),
         study["spread"].set_index("method"),
         study["stages"],
         labels=LABELS,
