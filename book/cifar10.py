@@ -101,7 +101,8 @@ Markdown(words.say_task(task))
 # All rows of the paper's tables, as in the {doc}`synthetic chapter <synthetic>`. So that fifteen rows
 # with several seeds fit on two cores, the network is small by default and sees oriented gradients (how
 # strong the edges are in each direction, in each part of the picture) in place of pixels; `-p inputs
-# pixels` trains a ResNet-18.
+# pixels` trains a ResNet-18. Results of both are stored, and "(pixels)" says which: all rows with
+# gradients; on pixels those of Table 11, their control and the maps that cost no training.
 
 # %%
 results, run = tasks.train_task(
@@ -132,6 +133,9 @@ Markdown(words.say_verdict(tasks.task_label(data, question), here["mse_p"]))
 
 # %% tags=["hide-input"]
 Markdown(words.say_stored(rule))
+
+# %% tags=["hide-input"]
+Markdown(words.say_inputs(found))
 
 # %% tags=["hide-input"]
 words.paper_table(stored.paper_metrics(rule) or {tasks.task_label(data, question): here})
@@ -188,8 +192,9 @@ covered.round(4)
 Markdown(words.say_coverage(covered))
 
 # %% [markdown]
-# $\mathrm{KL}_p$ needs the entropy of $p$, of which no finite number of votes has an unbiased estimate;
-# *differences* in $\mathrm{KL}_p$ need none. How often people agree:
+# $\mathrm{KL}_p$ needs the entropy of $p$, of which no finite number of votes has an unbiased estimate.
+# The least biased one is taken (`probnb.metrics.people`); it is the same for every prediction, so that
+# *differences* in $\mathrm{KL}_p$ have no bias. How often people agree:
 
 # %% tags=["hide-input"]
 if task.votes is not None:
@@ -199,8 +204,8 @@ if task.votes is not None:
 # ## What was measured on real pictures
 #
 # Stored results come from `python -m probnb.chapters.cifar10 ferplus neutral --data-dir ... --seeds 0 1 2`
-# (and likewise `ferplus happiness`, `ferplus negative`, `cifar10h cat`, `cifar10 rule`). Mean over
-# seeds, with one standard deviation over seeds. Green lines are the ceiling: what the share
+# (and likewise `ferplus happiness`, `ferplus negative`, `cifar10h cat`, `cifar10 rule`; `--inputs
+# pixels` for the other network). Mean over seeds, with one standard deviation over seeds. Green lines are the ceiling: what the share
 # of so many *other people* scores when it is taken for a prediction.
 
 # %% tags=["hide-input"]
@@ -219,6 +224,15 @@ Markdown(words.say_stored(people))
 
 # %% tags=["hide-input"]
 words.stored_table(people)
+
+# %% [markdown]
+# The same in $\mathrm{KL}_p$, times 100, where the estimate of the entropy shifts all rows of a task alike:
+
+# %% tags=["hide-input"]
+words.stored_table(people, "kl_p")
+
+# %% tags=["hide-input"]
+Markdown(words.say_kl(people))
 
 # %% [markdown]
 # The network first learns what people see and then the single vote that it was given. $\mathrm{MSE}_p$

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from probnb.chapters.cifar10 import __main__ as command
+from probnb.chapters.cifar10 import words
 from probnb.chapters.cifar10.gradients import on_gradients, oriented_gradients
 from probnb.chapters.cifar10.stored import read_stored
 from probnb.chapters.cifar10.study import across_seeds
@@ -154,11 +155,37 @@ def test_published_comparison_is_the_one_that_the_votes_give(faces):
     assert last == pytest.approx(overfit, abs=1e-5)
 
 
+def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypatch):
+    few = {"images": 60, "epochs": 1, "finetune_epochs": 1, "finetune_learning_rate": 1e-3}
+    monkeypatch.setattr(command, "task_settings", lambda *a: task_settings(*a, width=2, **few))
+    arguments = ["ferplus", "neutral", "--data-dir", str(faces), "--inputs", "pixels"]
+    places = ["--results", str(faces / "results"), "--runs", str(faces / "runs")]
+    rows = ["--methods", "ce, platt", "--seeds", "0", "--workers", "1"]
+    command.main([*arguments, *places, *rows])
+    pixels, gradients = read_stored(faces / "results")
+    assert (pixels.label, gradients.label) == ("FER+, neutral (pixels)", "FER+, neutral")
+    assert [len(pixels.runs), len(gradients.runs)] == [1, 2]
+    assert list(pixels.table().index) == ["ce", "platt"]
+    said = words.say_inputs([pixels, gradients])
+    assert said.startswith("FER+, neutral: with cross entropy the ResNet-18 on pixels has MSE_p")
+    assert f"{100 * pixels.table().loc['ce', 'value']:.2f}" in said
+    assert words.say_inputs([gradients]) == ""
+    assert "of width 2, 24 pixels" in words.say_runs(pixels.runs)
+    said = words.say_kl([gradients])
+    assert f"KL_p × 100 = {100 * gradients.table('kl_p').loc['ce', 'value']:.2f}" in said
+    assert set(words.stored_table([pixels, gradients], "kl_p").columns.get_level_values(0)) == {
+        pixels.label,
+        gradients.label,
+    }
+
+
 def test_settings_fit_the_data():
     assert task_settings("digits").images == 1_078 and task_settings("digits").size == 16
     assert task_settings("ferplus", "cpu", epochs=5).epochs == 5
     assert task_settings("ferplus", "cpu").learning_rate == 0.01
-    assert task_settings("ferplus", "cpu", "pixels").learning_rate == 0.1
+    small = task_settings("ferplus", "cpu", "pixels")
+    assert (small.width, small.size, small.images) == (8, 24, 12_000)
+    assert task_settings("ferplus", "paper", "pixels").width == 64
 
 
 def test_nothing_kept_is_no_error(tmp_path):

@@ -2,7 +2,8 @@
 
 ``python -m probnb.chapters.cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
 not yet trained, writes ``results/cifar10/{question}-{data}-...`` for each seed, and the comparison
-over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``.
+over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
+(``...-pixels.csv`` with ``--inputs pixels``).
 """
 
 from __future__ import annotations
@@ -24,20 +25,35 @@ def main(arguments=None):
     parser.add_argument("--results", default="results", help="what may be published")
     parser.add_argument("--runs", default="runs", help="finished trainings")
     parser.add_argument("--profile", default="cpu")
+    parser.add_argument("--inputs", choices=("gradients", "pixels"), default="gradients")
+    parser.add_argument("--methods", help='names of rows, as in "ce, platt"; all by default')
     parser.add_argument("--workers", type=int)
     given = parser.parse_args(arguments)
-    settings = task_settings(given.data, given.profile)
+    settings = task_settings(given.data, given.profile, given.inputs)
     runs = []
     for seed in given.seeds:
         task = load_task(
-            given.data, given.question, given.data_dir, settings.images, settings.size, seed
+            given.data,
+            given.question,
+            given.data_dir,
+            settings.images,
+            settings.size,
+            seed,
+            given.inputs,
         )
         runs.append(
             train_task(
-                task, settings, given.runs, given.profile, seed, device="cpu", workers=given.workers
+                task,
+                settings,
+                given.runs,
+                given.profile,
+                seed,
+                given.methods,
+                device="cpu",
+                workers=given.workers,
             )
         )
-        print(runs[-1][1].directory)
+        print(runs[-1][1].directory, flush=True)
     publish(runs, Path(given.results) / "cifar10")
 
 

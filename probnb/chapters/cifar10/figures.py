@@ -253,12 +253,15 @@ def epoch_figure(runs):
 
 
 def _panels(tables):
-    """One panel a task, methods named at the left of the first of each row."""
+    """One panel a task; methods are named where they are not those of the panel to the left."""
     rows = max(len(table) for table in tables.values())
     figure, axes = grid(len(tables), columns=3, size=(2.7, 1.1 + 0.23 * rows))
+    left = None
     for number, (ax, table) in enumerate(zip(axes, tables.values())):
         place = np.arange(len(table))[::-1]
         labels = [METHODS[m].label for m in table.index]
-        ax.set_yticks(place, labels if number % 3 == 0 else [""] * len(labels))
+        named = number % 3 == 0 or labels != left
+        ax.set_yticks(place, labels if named else [""] * len(labels))
         ax.set_ylim(-0.7, len(table) - 0.3)
+        left = labels
     return figure, axes

@@ -44,21 +44,22 @@ class Stored:
 
     Parameters
     ----------
-    data, question : str
-        The task.
+    data, question, inputs : str
+        The task, and what the network sees.
     runs : list of StoredRun
         One a seed.
     comparison : DataFrame
         As `publish` writes it.
     """
 
-    def __init__(self, data, question, runs, comparison):
-        self.data, self.question, self.runs, self.comparison = data, question, runs, comparison
+    def __init__(self, data, question, inputs, runs, comparison):
+        self.data, self.question, self.inputs = data, question, inputs
+        self.runs, self.comparison = runs, comparison
 
     @property
     def label(self):
         """What the task is, in a few words."""
-        return task_label(self.data, self.question)
+        return task_label(self.data, self.question, self.inputs)
 
     def table(self, metric="mse_p", reference="ce"):
         """Return the comparison as `probnb.chapters.cifar10.study.across_seeds` does."""
@@ -138,7 +139,8 @@ def publish(runs, directory):
             store.replace_file(folder / f"{table}.parquet", write)
         text = json.dumps(stored.record, indent=1, default=store.plain) + "\n"
         store.replace_file(folder / "run.json", lambda path, text=text: path.write_text(text))
-    path = directory / f"{record['task']}-{record['data']}.csv"
+    pixels = f"-{record['inputs']}" * (record["inputs"] == "pixels")
+    path = directory / f"{record['task']}-{record['data']}{pixels}.csv"
     write = partial(comparison.to_csv, index=False, float_format="%.6g")
     store.replace_file(path, write)
     return comparison
@@ -177,15 +179,20 @@ def read_stored(folder):
     Returns
     -------
     list of Stored
-        One a task, in the order of their data sets; empty where there is nothing.
+        One a task, in the order of their data sets, pixels before gradients; empty where there
+        is nothing.
     """
     found = []
     for path in sorted((Path(folder) / "cifar10").glob("*.csv")):
-        question, data = path.stem.rsplit("-", 1)
+        question, data, *pixels = path.stem.split("-")
+        inputs = "pixels" if pixels else "gradients"
         runs = find_runs([folder], "cifar10", task=question, data=data)
+        runs = [run for run in runs if run.record.get("inputs", "gradients") == inputs]
         comparison = pd.read_csv(path, keep_default_na=False, na_values=["", "nan"])
-        found.append(Stored(data, question, runs, comparison))
-    return sorted(found, key=lambda task: list(TASKS).index(task.data))
+        found.append(Stored(data, question, inputs, runs, comparison))
+    return sorted(
+        found, key=lambda t: (list(TASKS).index(t.data), t.question, t.inputs != "pixels")
+    )
 
 
 def about(stored, subject):

@@ -55,6 +55,22 @@ RECIPE = {
 }
 """How the small network on oriented gradients is trained in every profile but the smallest."""
 
+PIXELS = {
+    "width": 8,
+    "epochs": 10,
+    "patience": 3,
+    "plateau_patience": 1,
+    "batch_size": 128,
+    "learning_rate": 0.05,
+    "finetune_epochs": 3,
+    "finetune_learning_rate": (1e-2, 1e-3),
+    "members": 3,
+}
+"""How the ResNet-18 on pixels is trained at profiles quick and cpu: minutes a seed on one core."""
+
+PIXEL_SIZES = SIZES | {"ferplus": 24}
+"""Height and width of the images that it sees there."""
+
 CELLS = {"digits": 4, "cifar10": 8, "cifar10h": 8, "ferplus": 6}
 """Parts along each side in which gradients are counted."""
 
@@ -156,7 +172,7 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
     profile : str, default="quick"
         Name of a profile.
     inputs : {"gradients", "pixels"}, default="gradients"
-        As `load_task` takes it. The small network on gradients has a recipe of its own.
+        As `load_task` takes it. Each has a recipe of its own, `RECIPE` and `PIXELS`.
     **overrides
         As `probnb.experiment.profiles.make_profile` takes them; None leaves what there is.
 
@@ -171,15 +187,16 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
     usual = {"images": images, "size": SIZES[data]}
     if inputs == "gradients":
         usual |= {"learning_rate": RECIPE["learning_rate"]} if profile == "smoke" else RECIPE
+    elif profile in ("quick", "cpu"):
+        usual |= PIXELS | {"size": PIXEL_SIZES[data]}
     return make_profile(profile, **usual | {k: v for k, v in overrides.items() if v is not None})
 
 
-def task_label(data, question):
-    """Say in a few words what a task is."""
+def task_label(data, question, inputs="gradients"):
+    """Say in a few words what a task is, and where the network sees pixels."""
     name = TASKS[data][1]
-    if question == "rule":
-        return f"{name}, p = c/10"
-    return f"{name}, simulated people" if question == "judged" else f"{name}, {question}"
+    asked = {"rule": "p = c/10", "judged": "simulated people"}.get(question, question)
+    return f"{name}, {asked}" + " (pixels)" * (inputs == "pixels")
 
 
 def train_task(task, settings, results_dir, profile="quick", seed=0, methods=None, **run):
@@ -227,6 +244,7 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
         profile=profile,
         seed=seed,
         settings=settings,
+        inputs="pixels" if pixels else "gradients",
         network="ResNet-18" if pixels else "two-layer network on oriented gradients",
         source=task.splits.source,
         device=device,

@@ -8,6 +8,7 @@ from scipy.stats import spearmanr
 
 from ...methods import METHODS
 from ...metrics import METRICS
+from ...metrics.people import entropy_terms
 from .study import needed_at_zero, paper_ratios
 from .tasks import task_label
 
@@ -17,6 +18,8 @@ __all__ = [
     "say_brier",
     "say_ceiling",
     "say_coverage",
+    "say_inputs",
+    "say_kl",
     "say_ratio",
     "say_runs",
     "say_stored",
@@ -75,9 +78,9 @@ def comparison_table(tables):
     return pd.DataFrame(columns, index=index)
 
 
-def stored_table(stored):
-    """Lay out MSE_p of several stored tasks side by side, as `comparison_table` does."""
-    parts = {task.label: comparison_table({"mse_p": task.table()}) for task in stored}
+def stored_table(stored, metric="mse_p"):
+    """Lay out a metric of several stored tasks side by side, as `comparison_table` does."""
+    parts = {task.label: comparison_table({metric: task.table(metric)}) for task in stored}
     if not parts:
         return pd.DataFrame()
     table = pd.concat(parts, axis=1)
@@ -109,15 +112,80 @@ def paper_table(measured):
     return table.rename(columns=names, level=1).round(4)
 
 
+def say_inputs(stored):
+    """Say which of two networks is nearer to p, where a task has been given to both.
+
+    Parameters
+    ----------
+    stored : list of probnb.chapters.cifar10.stored.Stored
+        Tasks, some of them with pixels and with gradients.
+
+    Returns
+    -------
+    str
+        Markdown, a sentence a task; empty where there is no such task.
+    """
+    tasks, lines = {(t.data, t.question, t.inputs): t for t in stored}, []
+    for (data, question, inputs), pixels in tasks.items():
+        other = tasks.get((data, question, "gradients"))
+        if inputs != "pixels" or other is None:
+            continue
+        a, b = (t.table().loc["ce"] for t in (pixels, other))
+        gap = "nearer to p" if a["value"] < b["value"] else "further from p"
+        if abs(a["value"] - b["value"]) < a["spread"] + b["spread"]:
+            gap = "not told apart from the other"
+        lines.append(
+            f"{task_label(data, question)}: with cross entropy the ResNet-18 on pixels has MSE_p × "
+            f"100 = {_plus(a)}, the two-layer network on gradients {_plus(b)} (mean ± standard "
+            f"deviation over seeds); at this size the first is {gap}."
+        )
+    return " ".join(lines)
+
+
+def say_kl(stored):
+    """Say how KL_p is measured with votes, and whether it orders the methods as MSE_p does.
+
+    Parameters
+    ----------
+    stored : list of probnb.chapters.cifar10.stored.Stored
+        Tasks whose probabilities people's votes measure.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    bias = float(entropy_terms([0], [9])[1][0])
+    lines = [
+        f"With nine votes the estimate of the entropy is at most {bias:.4f} nats off, in every row "
+        "of a task alike.\n"
+    ]
+    for task in stored:
+        mse, kl = task.table(), task.table("kl_p")
+        if kl.empty or not np.isfinite(kl["value"]).any():
+            continue
+        rows = [m for m in mse.index if np.isfinite(kl["value"].get(m, np.nan))]
+        rank = spearmanr(mse.loc[rows, "value"], kl.loc[rows, "value"]).statistic
+        others = [m for m in rows if mse.loc[m, "verdict"]]
+        same = sum(mse.loc[m, "verdict"] == kl.loc[m, "verdict"] for m in others)
+        lines.append(
+            f"- **{task.label}:** CE early-stop has KL_p × 100 = {_plus(kl.loc['ce'])}; rank "
+            f"correlation of KL_p and MSE_p over {len(rows)} rows {rank:.2f}; the verdict on the "
+            f"difference from CE early-stop is the same for {same} of {len(others)}."
+        )
+    return "\n".join(lines)
+
+
 def say_runs(runs):
     """Say where stored results come from, and what they cost."""
     records = [run.record for run in runs]
     seconds = sum(r["cpu_seconds"] for r in records)
     one = records[0]
     s = one["settings"]
+    width = f" of width {s['width']}" * (one.get("inputs") == "pixels")
     return (
         f"{len(records)} seed{'s' * (len(records) > 1)} of weights, outcomes and training images; "
-        f"{one['network']}, {s['size']} pixels, {s['images'] or 'all':,} training images, "
+        f"{one['network']}{width}, {s['size']} pixels, {s['images'] or 'all':,} training images, "
         f"at most {s['epochs']} epochs; {seconds:.0f} processor seconds in all "
         f"({one['processor']}, {one['precision']})."
     )
@@ -312,6 +380,12 @@ def _spell(method, row):
         f"{METHODS[method].label} {100 * row['difference']:+.2f} "
         f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
     )
+
+
+def _plus(row):
+    """A mean times 100, with its standard deviation over seeds where there are several."""
+    spread = "" if np.isnan(row["spread"]) else f" ± {100 * row['spread']:.2f}"
+    return f"{100 * row['value']:.2f}{spread}"
 
 
 def _all(methods):
