@@ -62,7 +62,7 @@ PIXELS = {
     "plateau_patience": 1,
     "batch_size": 128,
     "learning_rate": 0.05,
-    "finetune_epochs": 3,
+    "finetune_epochs": 2,
     "finetune_learning_rate": (1e-2, 1e-3),
     "members": 3,
 }
@@ -70,6 +70,9 @@ PIXELS = {
 
 PIXEL_SIZES = SIZES | {"ferplus": 24}
 """Height and width of the images that it sees there."""
+
+PIXEL_IMAGES = {"cifar10": 20_000}
+"""Training images that it has at profile cpu, where they are not the profile's."""
 
 CELLS = {"digits": 4, "cifar10": 8, "cifar10h": 8, "ferplus": 6}
 """Parts along each side in which gradients are counted."""
@@ -189,6 +192,8 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
         usual |= {"learning_rate": RECIPE["learning_rate"]} if profile == "smoke" else RECIPE
     elif profile in ("quick", "cpu"):
         usual |= PIXELS | {"size": PIXEL_SIZES[data]}
+        if profile == "cpu":
+            usual["images"] = PIXEL_IMAGES.get(data, images)
     return make_profile(profile, **usual | {k: v for k, v in overrides.items() if v is not None})
 
 

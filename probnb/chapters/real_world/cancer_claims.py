@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
 from ...methods import METHODS
 from .cancer_study import LABELS
@@ -91,7 +92,9 @@ def _lower_than_most(study):
 def _stages(study):
     stages, spread = study["stages"], study["spread"].set_index("method")
     known = stages[stages["stage"] != "unknown"]
-    seen = ", ".join(f"{r.stage} {r.survival:.2f}" for r in known.itertuples())
+    seen = ", ".join(
+        f"{r.stage} {r.survival:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in known.itertuples()
+    )
     falls = (np.diff(known["survival"]) < 0).all()
     first, last = known.iloc[0], known.iloc[-1]
     verdict = "contradicted"
@@ -138,13 +141,15 @@ def _wanted(row):
 def _centre(study):
     p_hat = study["predictions"].query("rule == 'ipcw'")["ce"]
     low, high = np.quantile(p_hat, [0.1, 0.9])
-    inside = float(((p_hat >= 0.4) & (p_hat <= 0.6)).mean())
+    there = int(((p_hat >= 0.4) & (p_hat <= 0.6)).sum())
+    ends = binomtest(there, len(p_hat)).proportion_ci(method="wilson")
+    verdict = "holds" if ends.low > 0.5 else "contradicted" if ends.high < 0.5 else "not told apart"
     return (
         "107",
         "cancer: clustered in the center (0.4 to 0.6)",
-        f"{inside:.0%} of cross entropy's predictions lie there; the middle 80 % from {low:.2f} to "
-        f"{high:.2f}",
-        "holds" if inside > 0.5 else "contradicted",
+        f"{there / len(p_hat):.0%} [{ends.low:.0%}, {ends.high:.0%}] of cross entropy's "
+        f"predictions lie there; the middle 80 % from {low:.2f} to {high:.2f}",
+        verdict,
     )
 
 
