@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from probnb.chapters.results import baseline, evidence, gains, tables, words
+from probnb.experiment.results import StoredRun
 from probnb.published import published
 from probnb.scenarios import SCENARIOS
 
@@ -29,6 +30,18 @@ def test_photographs_come_first_and_seeds_of_one_kind_stay_together(tmp_path, st
              for g in found.kinds("linear")]  # fmt: skip
     assert kinds == [[(True, False, 1)], [(True, True, 0)], [(False, False, 0)]]
     assert found.best("linear", photographs=False)[0].run.record["data"] == "drawn"
+
+
+def test_networks_on_pixels_are_no_seeds_of_those_on_gradients():
+    def group(inputs):
+        record = {"data": "cifar10", "profile": "cpu", "settings": {"size": 32}, **inputs}
+        return evidence.Trained(StoredRun(Path("."), record | {"task": "cifar10"}), *3 * [None])
+
+    old, new = group({}), group({"inputs": "gradients"})
+    pixels = group({"inputs": "pixels"})
+    found = evidence.Evidence([], [old, pixels, new]).kinds("cifar10")
+    assert found == [[old, new], [pixels]]
+    assert evidence.Evidence([], [old, pixels]).kinds("cifar10") == [[pixels], [old]]
 
 
 def test_the_interval_over_trainings_is_wider_than_over_rows(two):

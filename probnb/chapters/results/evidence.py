@@ -67,7 +67,8 @@ class Trained:
     def kind(self):
         """What runs that differ in their seed alone have in common."""
         record = self.run.record
-        return record["data"], record["profile"], bool(record.get("altered")), self.size
+        inputs = record.get("inputs", "gradients")
+        return record["data"], record["profile"], bool(record.get("altered")), self.size, inputs
 
     def difference(self, a, b):
         """Return `Bootstrap.difference` of two rows, computed once."""
@@ -198,11 +199,11 @@ class Evidence:
 
 
 def _rank(group):
-    """Photographs, profiles as they are, larger profiles, more seeds."""
-    data, profile, altered, _ = group[0].kind
+    """Photographs, profiles as they are, larger profiles, more seeds, pixels before gradients."""
+    data, profile, altered, _, inputs = group[0].kind
     order = list(PROFILES)
     place = order.index(profile) if profile in order else -1
-    return data == "drawn", altered, -place, -len(group)
+    return data == "drawn", altered, -place, -len(group), inputs != "pixels"
 
 
 def gather(folders, replicates=1000, seed=0):
