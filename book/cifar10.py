@@ -235,6 +235,17 @@ words.stored_table(people, "kl_p")
 Markdown(words.say_kl(people))
 
 # %% [markdown]
+# Is it an airplane? A truck? Each class of CIFAR-10H is a question of its own about the same pictures,
+# most of which everybody answers alike:
+
+# %% tags=["hide-input"]
+classes = stored.about(found, "classes")
+words.classes_table(classes)
+
+# %% tags=["hide-input"]
+Markdown(words.say_classes(classes))
+
+# %% [markdown]
 # The network first learns what people see and then the single vote that it was given. $\mathrm{MSE}_p$
 # of cross entropy by epoch; a dot is the epoch that validation data kept:
 

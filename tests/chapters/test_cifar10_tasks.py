@@ -6,7 +6,7 @@ import torch
 from probnb.chapters.cifar10 import __main__ as command
 from probnb.chapters.cifar10 import words
 from probnb.chapters.cifar10.gradients import on_gradients, oriented_gradients
-from probnb.chapters.cifar10.stored import read_stored
+from probnb.chapters.cifar10.stored import about, read_stored
 from probnb.chapters.cifar10.study import across_seeds
 from probnb.chapters.cifar10.tasks import load_task, task_settings, train_task
 from probnb.data.cifar10 import load_cifar10
@@ -177,6 +177,24 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
         pixels.label,
         gradients.label,
     }
+
+
+def test_classes_stand_in_one_table(faces):
+    gradients = read_stored(faces / "results")[-1]
+    table = words.classes_table([gradients])
+    row = gradients.table().loc["cape_bin"]
+    shown = table.loc["neutral", "CaPE (bin) less CE"]
+    assert shown.startswith(f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, ")
+    assert shown.endswith("*") == (row["verdict"] in ("better", "worse"))
+    assert table.loc["neutral", "one other person"] == f"{100 * gradients.ceiling()[1]:.2f}"
+    assert words.say_classes([gradients]) == ""
+    said = words.say_classes([gradients, gradients])
+    assert said.startswith("Of 2 classes") and f"in {2 * _beats_one_person(gradients)}." in said
+    assert about([gradients], "classes") == [] and about([gradients], "people") == [gradients]
+
+
+def _beats_one_person(task):
+    return int(task.table().loc["ce", "value"] < task.ceiling()[1])
 
 
 def test_settings_fit_the_data():

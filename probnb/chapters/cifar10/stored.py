@@ -19,7 +19,7 @@ from ...experiment.results import TABLES, find_runs, on_test, read_results
 from ...methods import METHODS
 from ...metrics.people import second_group
 from .study import across_seeds, trained_models
-from .tasks import TASKS, task_label
+from .tasks import TASKS, USUAL, task_label
 
 __all__ = [
     "Stored",
@@ -196,10 +196,16 @@ def read_stored(folder):
 
 
 def about(stored, subject):
-    """Return the tasks about the paper's ``"rule"`` or about real ``"people"``."""
+    """Return the tasks about the paper's ``"rule"``, real ``"people"``, or all ``"classes"``.
+
+    Of the classes of CIFAR-10H only the usual one is among the people.
+    """
     if subject == "rule":
         return [task for task in stored if task.question == "rule"]
-    return [task for task in stored if task.data in ("cifar10h", "ferplus")]
+    if subject == "classes":
+        return [task for task in stored if task.data == "cifar10h"]
+    usual = ("cifar10h", USUAL["cifar10h"])
+    return [t for t in stored if t.data == "ferplus" or (t.data, t.question) == usual]
 
 
 def first_predictions(stored):

@@ -13,10 +13,12 @@ from .study import needed_at_zero, paper_ratios
 from .tasks import task_label
 
 __all__ = [
+    "classes_table",
     "comparison_table",
     "paper_table",
     "say_brier",
     "say_ceiling",
+    "say_classes",
     "say_coverage",
     "say_inputs",
     "say_kl",
@@ -110,6 +112,63 @@ def paper_table(measured):
     table.index = [METHODS[m].label for m in table.index]
     names = {"mse_p": "MSE_p", "kl_p": "KL_p", "ratio": "KL_p / MSE_p"}
     return table.rename(columns=names, level=1).round(4)
+
+
+def classes_table(stored, rows=("ensemble", "ce_finetuned", "cape_bin", "cape_kernel")):
+    """Lay out MSE_p of many questions about the same images, a line each.
+
+    Parameters
+    ----------
+    stored : list of probnb.chapters.cifar10.stored.Stored
+        The tasks.
+    rows : tuple of str
+        Methods whose paired difference from CE early-stop is shown.
+
+    Returns
+    -------
+    DataFrame
+        Times 100: CE early-stop's mean ± standard deviation over seeds, differences with their
+        95 % intervals (an asterisk where 0 is left out), and what one other person scores.
+    """
+    lines = {}
+    for task in stored:
+        table = task.table()
+        line = {METHODS["ce"].label: _plus(table.loc["ce"])}
+        for m in (m for m in rows if m in table.index):
+            star = " *" if table.loc[m, "verdict"] in ("better", "worse") else ""
+            line[f"{METHODS[m].label} less CE"] = _interval(table.loc[m]) + star
+        line["one other person"] = f"{100 * task.ceiling()[1]:.2f}"
+        lines[task.question] = line
+    return pd.DataFrame.from_dict(lines, orient="index").rename_axis("is it this?")
+
+
+def say_classes(stored):
+    """Say in how many of many questions a method is nearer to p than CE early-stop, or further.
+
+    Parameters
+    ----------
+    stored : list of probnb.chapters.cifar10.stored.Stored
+        The tasks.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    if len(stored) < 2:
+        return ""
+    verdicts = pd.DataFrame({task.question: task.table()["verdict"] for task in stored})
+    lines = [
+        f"{METHODS[m].label} {(verdicts.loc[m] == 'better').sum()} and "
+        f"{(verdicts.loc[m] == 'worse').sum()}"
+        for m in ("ensemble", "platt", "ce_finetuned", "cape_bin", "cape_kernel")
+        if m in verdicts.index
+    ]
+    people = sum(task.table().loc["ce", "value"] < task.ceiling()[1] for task in stored)
+    return (
+        f"Of {len(stored)} classes, an interval is below CE early-stop in, and above it in: "
+        f"{'; '.join(lines)}. CE early-stop is nearer to p than one other person in {people}."
+    )
 
 
 def say_inputs(stored):
@@ -376,10 +435,13 @@ def say_brier(points):
 
 
 def _spell(method, row):
-    return (
-        f"{METHODS[method].label} {100 * row['difference']:+.2f} "
-        f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
-    )
+    return f"{METHODS[method].label} {_interval(row)}"
+
+
+def _interval(row):
+    """A difference times 100, with its interval."""
+    ends = f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
+    return f"{100 * row['difference']:+.2f} {ends}"
 
 
 def _plus(row):
