@@ -71,7 +71,7 @@ results_dir = results_path(results_dir)
 # %% tags=["hide-input"]
 from IPython.display import Markdown
 
-from probnb.chapters.cifar10 import figures, stored, tasks, words
+from probnb.chapters.cifar10 import figures, stored, tables, tasks, words
 from probnb.plots.style import use_style
 
 use_style()
@@ -123,7 +123,7 @@ from probnb.experiment.results import on_test
 
 test = on_test(results.predictions)
 here = {metric: across_seeds([test], metric=metric) for metric in ("mse_p", "kl_p", "brier")}
-words.comparison_table({metric: here[metric] for metric in ("mse_p", "brier")})
+tables.comparison_table({metric: here[metric] for metric in ("mse_p", "brier")})
 
 # %% tags=["hide-input"]
 Markdown(words.say_verdict(tasks.task_label(data, question), here["mse_p"]))
@@ -138,7 +138,7 @@ Markdown(words.say_stored(rule))
 Markdown(words.say_inputs(found))
 
 # %% tags=["hide-input"]
-words.paper_table(stored.paper_metrics(rule) or {tasks.task_label(data, question): here})
+tables.paper_table(stored.paper_metrics(rule) or {tasks.task_label(data, question): here})
 
 # %% tags=["hide-input"]
 if rule:
@@ -223,13 +223,13 @@ if people:
 Markdown(words.say_stored(people))
 
 # %% tags=["hide-input"]
-words.stored_table(people)
+tables.stored_table(people)
 
 # %% [markdown]
 # The same in $\mathrm{KL}_p$, times 100, where the estimate of the entropy shifts all rows of a task alike:
 
 # %% tags=["hide-input"]
-words.stored_table(people, "kl_p")
+tables.stored_table(people, "kl_p")
 
 # %% tags=["hide-input"]
 Markdown(words.say_kl(people))
@@ -240,10 +240,10 @@ Markdown(words.say_kl(people))
 
 # %% tags=["hide-input"]
 classes = stored.about(found, "classes")
-words.classes_table(classes)
+tables.classes_table(classes)
 
 # %% tags=["hide-input"]
-Markdown(words.say_classes(classes))
+Markdown(tables.say_classes(classes))
 
 # %% [markdown]
 # The network first learns what people see and then the single vote that it was given. $\mathrm{MSE}_p$

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_rel
 
-from probnb.chapters.cifar10 import figures, words
+from probnb.chapters.cifar10 import figures, tables, words
 from probnb.chapters.cifar10.study import (
     across_seeds,
     coverage,
@@ -213,9 +213,9 @@ def test_words_name_what_the_numbers_say():
     text = words.say_ceiling({1: 0.1, 9: 0.0111}, results)
     assert "worth the votes of" in text and "1: 10.00" in text
     assert "than the answer of a single" in words.say_ceiling({1: 0.001}, results)
-    shown = words.comparison_table({"mse_p": results})
+    shown = tables.comparison_table({"mse_p": results})
     assert shown.shape == (3, 2) and shown.iloc[0, 1] == "–"
-    beside = words.paper_table({"ours": {"mse_p": results, "kl_p": results}})
+    beside = tables.paper_table({"ours": {"mse_p": results, "kl_p": results}})
     assert beside.loc["CE early-stop", ("paper", "MSE_p")] == 0.0297
     assert beside.loc["CaPE (bin)", ("ours", "KL_p / MSE_p")] == 1
     ratios = kl_ratios([0, 0.5], pd.DataFrame({"ce": [0.1, 0.4]}))

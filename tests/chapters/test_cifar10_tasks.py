@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from probnb.chapters.cifar10 import __main__ as command
-from probnb.chapters.cifar10 import words
+from probnb.chapters.cifar10 import tables, words
 from probnb.chapters.cifar10.gradients import on_gradients, oriented_gradients
 from probnb.chapters.cifar10.stored import about, read_stored
 from probnb.chapters.cifar10.study import across_seeds
@@ -173,7 +173,7 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
     assert "of width 2, 24 pixels" in words.say_runs(pixels.runs)
     said = words.say_kl([gradients])
     assert f"KL_p × 100 = {100 * gradients.table('kl_p').loc['ce', 'value']:.2f}" in said
-    assert set(words.stored_table([pixels, gradients], "kl_p").columns.get_level_values(0)) == {
+    assert set(tables.stored_table([pixels, gradients], "kl_p").columns.get_level_values(0)) == {
         pixels.label,
         gradients.label,
     }
@@ -181,14 +181,14 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
 
 def test_classes_stand_in_one_table(faces):
     gradients = read_stored(faces / "results")[-1]
-    table = words.classes_table([gradients])
+    table = tables.classes_table([gradients])
     row = gradients.table().loc["cape_bin"]
     shown = table.loc["neutral", "CaPE (bin) less CE"]
     assert shown.startswith(f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, ")
     assert shown.endswith("*") == (row["verdict"] in ("better", "worse"))
     assert table.loc["neutral", "one other person"] == f"{100 * gradients.ceiling()[1]:.2f}"
-    assert words.say_classes([gradients]) == ""
-    said = words.say_classes([gradients, gradients])
+    assert tables.say_classes([gradients]) == ""
+    said = tables.say_classes([gradients, gradients])
     assert said.startswith("Of 2 classes") and f"in {2 * _beats_one_person(gradients)}." in said
     assert about([gradients], "classes") == [] and about([gradients], "people") == [gradients]
 

@@ -7,18 +7,16 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from ...methods import METHODS
-from ...metrics import METRICS
 from ...metrics.people import entropy_terms
-from .study import needed_at_zero, paper_ratios
+from .study import needed_at_zero
+from .tables import interval_text, mean_text
 from .tasks import task_label
 
+CAPE = ("cape_bin", "cape_kernel")
+
 __all__ = [
-    "classes_table",
-    "comparison_table",
-    "paper_table",
     "say_brier",
     "say_ceiling",
-    "say_classes",
     "say_coverage",
     "say_inputs",
     "say_kl",
@@ -27,7 +25,6 @@ __all__ = [
     "say_stored",
     "say_task",
     "say_verdict",
-    "stored_table",
 ]
 
 
@@ -49,128 +46,6 @@ def say_task(task):
     return text
 
 
-def comparison_table(tables):
-    """Lay out several metrics of several seeds: mean over seeds, and difference from CE.
-
-    Parameters
-    ----------
-    tables : dict of str to DataFrame
-        From `probnb.chapters.cifar10.study.across_seeds`, by metric.
-
-    Returns
-    -------
-    DataFrame
-        Times 100: for each metric the mean ± the standard deviation over seeds, and the paired
-        difference from CE early-stop with its 95 % interval.
-    """
-    columns = {}
-    for metric, table in tables.items():
-        rows = table.itertuples()
-        columns[METRICS[metric].label, "mean ± sd over seeds"] = [
-            f"{100 * r.value:.2f}" + ("" if np.isnan(r.spread) else f" ± {100 * r.spread:.2f}")
-            for r in rows
-        ]
-        columns[METRICS[metric].label, "less CE"] = [
-            "–"
-            if not r.verdict
-            else f"{100 * r.difference:+.2f} [{100 * r.low:+.2f}, {100 * r.high:+.2f}]"
-            for r in table.itertuples()
-        ]
-    index = pd.Index([METHODS[m].label for m in table.index], name="×100")
-    return pd.DataFrame(columns, index=index)
-
-
-def stored_table(stored, metric="mse_p"):
-    """Lay out a metric of several stored tasks side by side, as `comparison_table` does."""
-    parts = {task.label: comparison_table({metric: task.table(metric)}) for task in stored}
-    if not parts:
-        return pd.DataFrame()
-    table = pd.concat(parts, axis=1)
-    return table.droplevel(1, axis=1).fillna("–")
-
-
-def paper_table(measured):
-    """Put the paper's Table 11 beside what was measured.
-
-    Parameters
-    ----------
-    measured : dict of str to dict of str to DataFrame
-        By task, ``"mse_p"`` and ``"kl_p"`` from `probnb.chapters.cifar10.study.across_seeds`.
-
-    Returns
-    -------
-    DataFrame
-        In the metrics' own units, as the paper prints them, with the ratio of the two.
-    """
-    paper = paper_ratios()
-    columns = {("paper", k): paper[k] for k in paper}
-    for name, parts in measured.items():
-        values = {k: parts[k]["value"].reindex(paper.index) for k in ("mse_p", "kl_p")}
-        values["ratio"] = values["kl_p"] / values["mse_p"]
-        columns |= {(name, k): v for k, v in values.items()}
-    table = pd.DataFrame(columns)
-    table.index = [METHODS[m].label for m in table.index]
-    names = {"mse_p": "MSE_p", "kl_p": "KL_p", "ratio": "KL_p / MSE_p"}
-    return table.rename(columns=names, level=1).round(4)
-
-
-def classes_table(stored, rows=("ensemble", "ce_finetuned", "cape_bin", "cape_kernel")):
-    """Lay out MSE_p of many questions about the same images, a line each.
-
-    Parameters
-    ----------
-    stored : list of probnb.chapters.cifar10.stored.Stored
-        The tasks.
-    rows : tuple of str
-        Methods whose paired difference from CE early-stop is shown.
-
-    Returns
-    -------
-    DataFrame
-        Times 100: CE early-stop's mean ± standard deviation over seeds, differences with their
-        95 % intervals (an asterisk where 0 is left out), and what one other person scores.
-    """
-    lines = {}
-    for task in stored:
-        table = task.table()
-        line = {METHODS["ce"].label: _plus(table.loc["ce"])}
-        for m in (m for m in rows if m in table.index):
-            star = " *" if table.loc[m, "verdict"] in ("better", "worse") else ""
-            line[f"{METHODS[m].label} less CE"] = _interval(table.loc[m]) + star
-        line["one other person"] = f"{100 * task.ceiling()[1]:.2f}"
-        lines[task.question] = line
-    return pd.DataFrame.from_dict(lines, orient="index").rename_axis("is it this?")
-
-
-def say_classes(stored):
-    """Say in how many of many questions a method is nearer to p than CE early-stop, or further.
-
-    Parameters
-    ----------
-    stored : list of probnb.chapters.cifar10.stored.Stored
-        The tasks.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
-    if len(stored) < 2:
-        return ""
-    verdicts = pd.DataFrame({task.question: task.table()["verdict"] for task in stored})
-    lines = [
-        f"{METHODS[m].label} {(verdicts.loc[m] == 'better').sum()} and "
-        f"{(verdicts.loc[m] == 'worse').sum()}"
-        for m in ("ensemble", "platt", "ce_finetuned", "cape_bin", "cape_kernel")
-        if m in verdicts.index
-    ]
-    people = sum(task.table().loc["ce", "value"] < task.ceiling()[1] for task in stored)
-    return (
-        f"Of {len(stored)} classes, an interval is below CE early-stop in, and above it in: "
-        f"{'; '.join(lines)}. CE early-stop is nearer to p than one other person in {people}."
-    )
-
-
 def say_inputs(stored):
     """Say which of two networks is nearer to p, where a task has been given to both.
 
@@ -185,9 +60,9 @@ def say_inputs(stored):
         Markdown, a sentence a task; empty where there is no such task.
     """
     tasks, lines = {(t.data, t.question, t.inputs): t for t in stored}, []
-    for (data, question, inputs), pixels in tasks.items():
-        other = tasks.get((data, question, "gradients"))
-        if inputs != "pixels" or other is None:
+    for data, question in [k[:2] for k in tasks if k[2] == "pixels"]:
+        pixels, other = (tasks.get((data, question, k)) for k in ("pixels", "gradients"))
+        if other is None:
             continue
         a, b = (t.table().loc["ce"] for t in (pixels, other))
         gap = "nearer to p" if a["value"] < b["value"] else "further from p"
@@ -195,8 +70,9 @@ def say_inputs(stored):
             gap = "not told apart from the other"
         lines.append(
             f"{task_label(data, question)}: with cross entropy the ResNet-18 on pixels has MSE_p × "
-            f"100 = {_plus(a)}, the two-layer network on gradients {_plus(b)} (mean ± standard "
-            f"deviation over seeds); at this size the first is {gap}."
+            f"100 = {mean_text(a)} from {_images(pixels)} images, the two-layer network on "
+            f"gradients {mean_text(b)} from {_images(other)} (mean ± standard deviation over "
+            f"seeds); the first is {gap}."
         )
     return " ".join(lines)
 
@@ -215,20 +91,17 @@ def say_kl(stored):
         Markdown.
     """
     bias = float(entropy_terms([0], [9])[1][0])
-    lines = [
-        f"With nine votes the estimate of the entropy is at most {bias:.4f} nats off, in every row "
-        "of a task alike.\n"
-    ]
+    lines = [f"With nine votes the entropy is at most {bias:.4f} nats off, in all rows alike.\n"]
     for task in stored:
         mse, kl = task.table(), task.table("kl_p")
         if kl.empty or not np.isfinite(kl["value"]).any():
             continue
         rows = [m for m in mse.index if np.isfinite(kl["value"].get(m, np.nan))]
         rank = spearmanr(mse.loc[rows, "value"], kl.loc[rows, "value"]).statistic
-        others = [m for m in rows if mse.loc[m, "verdict"]]
-        same = sum(mse.loc[m, "verdict"] == kl.loc[m, "verdict"] for m in others)
+        others = mse.index[mse["verdict"] != ""].intersection(rows)
+        same = (mse["verdict"] == kl["verdict"])[others].sum()
         lines.append(
-            f"- **{task.label}:** CE early-stop has KL_p × 100 = {_plus(kl.loc['ce'])}; rank "
+            f"- **{task.label}:** CE early-stop has KL_p × 100 = {mean_text(kl.loc['ce'])}; rank "
             f"correlation of KL_p and MSE_p over {len(rows)} rows {rank:.2f}; the verdict on the "
             f"difference from CE early-stop is the same for {same} of {len(others)}."
         )
@@ -309,7 +182,7 @@ def say_verdict(name, table, control=None, seeds=1):
         f"{parts[0]}; {parts[1]}. Lowest: {METHODS[best].label} "
         f"({100 * real.loc[best, 'value']:.2f})."
     )
-    cape = [m for m in ("cape_bin", "cape_kernel") if m in table.index]
+    cape = [m for m in CAPE if m in table.index]
     if cape:
         ranks = real.drop(index="ce_overfit", errors="ignore")["value"].rank()
         places = " and ".join(f"{METHODS[m].label} {int(ranks[m])}" for m in cape)
@@ -435,19 +308,12 @@ def say_brier(points):
 
 
 def _spell(method, row):
-    return f"{METHODS[method].label} {_interval(row)}"
+    return f"{METHODS[method].label} {interval_text(row)}"
 
 
-def _interval(row):
-    """A difference times 100, with its interval."""
-    ends = f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
-    return f"{100 * row['difference']:+.2f} {ends}"
-
-
-def _plus(row):
-    """A mean times 100, with its standard deviation over seeds where there are several."""
-    spread = "" if np.isnan(row["spread"]) else f" ± {100 * row['spread']:.2f}"
-    return f"{100 * row['value']:.2f}{spread}"
+def _images(task):
+    """Training images of a stored task."""
+    return format(task.runs[0].record["settings"]["images"], ",")
 
 
 def _all(methods):
