@@ -196,6 +196,9 @@ def test_evidence_is_counted():
     assert "3 days are few" in words.evidence_sentence(table(days=3), TASK)
     two = pd.concat([table(), table().assign(seed=1)])
     assert "may be tested by several seeds" in words.evidence_sentence(two, TASK)
+    # Simulated patients of two seeds are other people, though both number their rows from 0.
+    other = pd.concat([table(), table().assign(seed=1, group=lambda rows: rows["group"] + 100)])
+    assert "20 days; every day is tested by one seed only" in words.evidence_sentence(other, TASK)
 
 
 def test_figures_show_what_they_are_given(splits):

@@ -43,7 +43,7 @@ def record_sentence(run, results):
 def evidence_sentence(table, task):
     """Say how many seeds, rows and groups the numbers rest on."""
     seeds, groups = table["seed"].nunique(), table["group"].nunique()
-    overlap = len(table) > table["id"].astype(str).nunique()
+    overlap = table.groupby("group")["seed"].nunique().max() > 1
     again = (
         f"; every {task.cluster} may be tested by several seeds, and is resampled as one"
         if overlap
