@@ -197,7 +197,9 @@ def test_evidence_is_counted():
     two = pd.concat([table(), table().assign(seed=1)])
     assert "may be tested by several seeds" in words.evidence_sentence(two, TASK)
     # Simulated patients of two seeds are other people, though both number their rows from 0.
-    other = pd.concat([table(), table().assign(seed=1, group=lambda rows: rows["group"] + 100)])
+    other = pd.concat(
+        [table(), table().assign(seed=1, group=lambda rows: "other " + rows["group"])]
+    )
     assert "20 days; every day is tested by one seed only" in words.evidence_sentence(other, TASK)
 
 
