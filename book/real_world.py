@@ -254,3 +254,13 @@ axes = task.page and task.page(splits, on_test(outcome.predictions))
 
 # %% tags=["hide-input"]
 words.claims(result, table, task).style.hide(axis="index")
+
+# %% [markdown]
+# ## The other tasks
+#
+# What is stored of them, with every seed.
+
+# %% tags=["hide-input"]
+from probnb.chapters.real_world.others import show_others
+
+show_others(task, replicates=replicates, seed=seed)

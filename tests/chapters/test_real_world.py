@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.chapters.real_world import figures, runs, words
+from probnb.chapters.real_world import figures, others, runs, words
 from probnb.chapters.real_world.task import get_task
 from probnb.chapters.real_world.weather import pooled, references
 from probnb.data.radar import encode
@@ -201,6 +201,26 @@ def test_evidence_is_counted():
         [table(), table().assign(seed=1, group=lambda rows: "other " + rows["group"])]
     )
     assert "20 days; every day is tested by one seed only" in words.evidence_sentence(other, TASK)
+
+
+def test_a_page_shows_what_is_stored_of_the_other_tasks(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    chosen, epochs = pd.DataFrame({"fit": ["ce"]}), pd.DataFrame({"fit": ["ce"], "epoch": [1]})
+    for data, seeds in (("simulated", 3), ("real", 2)):
+        for seed in range(seeds):
+            rows = table(seed=seed).assign(group=f"{data} {seed}").drop(columns="seed")
+            facts = {"task": "weather", "data": data, "profile": "quick", "seed": seed}
+            write_results(tmp_path / "real_world", Results(rows, chosen, epochs), **facts)
+    best = others.best_table(tmp_path, TASK)
+    assert len(best) == 800 and best["group"].str.startswith("real").all()
+    others.show_others(get_task("collision"), tmp_path, replicates=20)
+    text, scores = shown
+    assert "2 seeds, 800 predictions of 2 days" in text.data and "-p task weather" in text.data
+    assert scores.loc["CE early-stop", "Brier"] == f"{100 * ((best.ce - best.y) ** 2).mean():.2f}"
+    assert scores.loc["CaPE (bin)", "less CE early-stop"].endswith("*")
+    others.show_others(TASK, tmp_path)
+    assert len(shown) == 2  # nothing else is stored
 
 
 def test_figures_show_what_they_are_given(splits):
