@@ -106,7 +106,7 @@ def kept_stage_boxes(boxes, spread, observed=None, horizon=HORIZON, labels=None)
             title=(labels or {}).get(name, name), ylim=(-0.02, 1.02), xlim=(-0.6, len(rows) - 0.4)
         )
         between, within = spread.loc[name, ["between", "within"]]
-        ax.set_xlabel(f"Stage, patients; spread between {between:.3f}, within {within:.3f}")
+        ax.set_xlabel(f"Stage, patients\nspread between {between:.3f}, within {within:.3f}")
         ax.grid(axis="x", visible=False)
     for ax in axes[::2]:
         ax.set_ylabel(f"Probability of being\nalive at {horizon:g} months")
