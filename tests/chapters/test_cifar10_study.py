@@ -6,6 +6,7 @@ from scipy.stats import ttest_rel
 from probnb.chapters.cifar10 import figures, tables, words
 from probnb.chapters.cifar10.study import (
     across_seeds,
+    brier_follows,
     coverage,
     implied_clip,
     kl_ratios,
@@ -185,6 +186,20 @@ def test_models_are_methods_and_epochs_after_the_first(results):
     assert "3 epochs r = 1.00" in text and "3 methods" in text
 
 
+def test_luck_of_a_seeds_votes_is_no_correlation():
+    rng = np.random.default_rng(0)
+    mse = rng.uniform(0.05, 0.1, 40)
+    seeds = np.repeat([0, 1], 20)
+    points = pd.DataFrame(
+        {"kind": "method", "name": "ce", "mse_p": mse + 0.1 * seeds, "seed": seeds}
+    ).assign(brier=lambda t: 0.2 + (t["seed"] == 0) * 0.3 + t["mse_p"] ** 3)
+    found = brier_follows(points, "method")
+    assert found["rank"].tolist() == [1, 1] and found["models"].tolist() == [20, 20]
+    assert np.corrcoef(points["mse_p"], points["brier"])[0, 1] < 0
+    overfit = points.assign(name=np.where(np.arange(40) % 20 == 0, "ce_overfit", "ce"))
+    assert brier_follows(overfit, "method")["models"].tolist() == [19, 19]
+
+
 def test_figures_draw_what_they_are_given(results):
     data = {"A": across_seeds([table()]), "B": across_seeds([table(1), table(2)])}
     ceilings = {"A": {1: 0.1, 9: 0.011}}
@@ -195,7 +210,7 @@ def test_figures_draw_what_they_are_given(results):
     axes = figures.difference_figure(data)
     assert [t.get_text() for t in axes[0].get_yticklabels()] == ["Platt scaling", "CaPE (bin)"]
     axes = figures.models_figure({"A": trained_models(results)})
-    assert "r = " in axes[0].get_title()
+    assert "rank correlation" in axes[0].get_title()
     axes = figures.epoch_figure({"A": [results, results]})
     assert axes[0].lines[1].get_xdata().tolist() == [2]
     axes = figures.share_figure({"A": [0, 0.5, 0.5, 1]})

@@ -7,6 +7,7 @@ from matplotlib.ticker import PercentFormatter
 
 from ...methods import METHODS
 from ...plots.style import COLOURS, grid
+from .study import brier_follows
 
 __all__ = [
     "difference_figure",
@@ -208,19 +209,22 @@ def models_figure(points):
     Returns
     -------
     list of matplotlib.axes.Axes
-        A panel a task; every method's model and every epoch that a training passed through.
+        A panel a task; every method's model and every epoch that a training passed through, less
+        the means of its seed; the rank correlation is the mean over seeds.
     """
     _, axes = grid(len(points), columns=3, size=(2.7, 2.7))
     styles = {"epoch": ("grey", ".", 4), "method": ("blue", "o", 4)}
     for ax, (name, table) in zip(axes, points.items()):
+        values = table[["mse_p", "brier"]]
+        values = values - values.groupby(table["seed"]).transform("mean")
         for kind, (colour, mark, size) in styles.items():
-            rows = table[table["kind"] == kind]
+            rows = values[table["kind"] == kind]
             ax.plot(
                 rows["mse_p"], rows["brier"], mark, ms=size, color=COLOURS[colour], label=f"{kind}s"
             )
-        r = np.corrcoef(table["mse_p"], table["brier"])[0, 1]
-        ax.set_title(f"{name}\nr = {r:.2f}", fontsize=10)
-        ax.set(xlabel="MSE$_p$", ylabel="Brier score")
+        rank = brier_follows(table, "method")["rank"].mean()
+        ax.set_title(f"{name}\nmethods: rank correlation {rank:.2f}", fontsize=10)
+        ax.set(xlabel="MSE$_p$ less its mean", ylabel="Brier score less its mean")
     axes[0].legend(loc="lower right")
     return axes
 

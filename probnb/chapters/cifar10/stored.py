@@ -81,16 +81,18 @@ class Stored:
         """Return every model of every seed, as `trained_models` does."""
         rows = self.comparison[self.comparison["metric"] == "models"]
         if rows.empty:
-            return pd.concat([trained_models(r) for r in self.results()], ignore_index=True)
+            parts = [trained_models(r).assign(seed=i) for i, r in enumerate(self.results())]
+            return pd.concat(parts, ignore_index=True)
         methods = rows.rename(columns={"method": "name", "value": "mse_p", "spread": "brier"})
-        methods = methods.assign(kind="method", unit=methods["name"])
+        seed = methods.groupby("name").cumcount()  # they stand seed by seed
+        methods = methods.assign(kind="method", unit=methods["name"], seed=seed)
         epochs = [
             r.epochs.query("epoch > 0")
             .rename(columns={"fit": "unit", "method": "name"})
-            .assign(kind="epoch")
-            for r in self.results()
+            .assign(kind="epoch", seed=seed)
+            for seed, r in enumerate(self.results())
         ]
-        columns = ["kind", "name", "unit", "brier", "mse_p"]
+        columns = ["kind", "name", "unit", "brier", "mse_p", "seed"]
         return pd.concat([t[columns] for t in (methods, *epochs)], ignore_index=True)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import entr, xlogy
+from scipy.stats import spearmanr
 from scipy.stats import t as student
 
 from ...methods import METHODS
@@ -18,6 +19,7 @@ from ...validation import check_choice, check_integer, check_number
 
 __all__ = [
     "across_seeds",
+    "brier_follows",
     "coverage",
     "implied_clip",
     "implied_clips",
@@ -202,9 +204,9 @@ def trained_models(results):
     Returns
     -------
     DataFrame
-        ``kind`` (``"method"`` or ``"epoch"``), ``name``, ``unit`` (the training), ``brier`` and
-        ``mse_p``; of the votes that no training saw where there are some. The network before its
-        first epoch is left out.
+        ``kind`` (``"method"`` or ``"epoch"``), ``name``, ``unit`` (the training), ``brier``,
+        ``mse_p`` and ``seed`` (0: one run is one seed); of the votes that no training saw where
+        there are some. The network before its first epoch is left out.
     """
     test = results.predictions.query("split == 'test'")
     names = [m for m in METHODS if m in test]
@@ -219,7 +221,33 @@ def trained_models(results):
     )
     epochs = results.epochs.query("epoch > 0").rename(columns={"fit": "unit", "method": "name"})
     epochs = epochs.assign(kind="epoch")[["kind", "name", "unit", "brier", "mse_p"]]
-    return pd.concat([methods, epochs], ignore_index=True)
+    return pd.concat([methods, epochs], ignore_index=True).assign(seed=0)
+
+
+def brier_follows(points, kind):
+    """Correlate the Brier score with MSE_p over models that were judged by the same votes.
+
+    Parameters
+    ----------
+    points : DataFrame
+        From `trained_models`, of one seed or of several put together with a column ``seed``. The
+        overfitted network, whose distance would decide all alone, is left out of the methods.
+    kind : {"method", "epoch"}
+        Which models.
+
+    Returns
+    -------
+    DataFrame
+        One row a seed: ``r``, Pearson's, and ``rank``, Spearman's correlation, and how many
+        ``models``. Seeds are kept apart, as the luck of a seed's votes shifts all of its Brier
+        scores alike.
+    """
+    rows = points[(points["kind"] == kind) & (points["name"] != "ce_overfit")]
+    out = {}
+    for seed, own in rows.groupby("seed"):
+        r = np.corrcoef(own["mse_p"], own["brier"])[0, 1]
+        out[seed] = (r, spearmanr(own["mse_p"], own["brier"]).statistic, len(own))
+    return pd.DataFrame.from_dict(out, orient="index", columns=["r", "rank", "models"])
 
 
 def unbias_epochs(epochs, k, n):

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from ...methods import METHODS
 from ...metrics.people import entropy_terms
-from .study import needed_at_zero
+from .study import brier_follows, needed_at_zero
 from .tables import interval_text, mean_text
 from .tasks import task_label
 
@@ -294,14 +294,15 @@ def say_brier(points):
     str
         Markdown.
     """
-    lines = []
+    lines = ["Correlations within a seed, of its methods and of its epochs; mean over seeds:\n"]
     for name, table in points.items():
         spelt = []
         for kind in ("method", "epoch"):
-            rows = table[(table["kind"] == kind) & (table["name"] != "ce_overfit")]
-            r = np.corrcoef(rows["mse_p"], rows["brier"])[0, 1]
-            rank = spearmanr(rows["mse_p"], rows["brier"]).statistic
-            spelt.append(f"{len(rows)} {kind}s r = {r:.2f}, rank correlation {rank:.2f}")
+            found = brier_follows(table, kind)
+            spelt.append(
+                f"{found['models'].sum()} {kind}s r = {found['r'].mean():.2f}, rank correlation "
+                f"{found['rank'].mean():.2f} (lowest {found['rank'].min():.2f})"
+            )
         lines.append(f"- **{name}:** {'; '.join(spelt)}.")
     return "\n".join(lines)
 
