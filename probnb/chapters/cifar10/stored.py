@@ -141,7 +141,7 @@ def publish(runs, directory):
             store.replace_file(folder / f"{table}.parquet", write)
         text = json.dumps(stored.record, indent=1, default=store.plain) + "\n"
         store.replace_file(folder / "run.json", lambda path, text=text: path.write_text(text))
-    pixels = f"-{record['inputs']}" * (record["inputs"] == "pixels")
+    pixels = "-pixels" * (record.get("inputs") == "pixels")
     path = directory / f"{record['task']}-{record['data']}{pixels}.csv"
     write = partial(comparison.to_csv, index=False, float_format="%.6g")
     store.replace_file(path, write)
