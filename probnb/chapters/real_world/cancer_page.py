@@ -91,6 +91,7 @@ def show_study(name, study):
         f"### {TITLES[name].format(**record)}",
         f"Five folds of whole sites, one training of every row for each fold and rule; profile "
         f"{record['profile']}, version {record['version']}, {record['date'][:10]}. "
+        f"CaPE and its control choose among {len(record.get('rates', [0]))} rate(s) of fine-tuning. "
         "± and intervals resample patients, within folds for AUC.",
         cancer_words.best_sentence(study),
         cancer_words.rules_sentence(study),

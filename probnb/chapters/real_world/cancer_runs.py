@@ -189,6 +189,7 @@ def run_study(data, data_dir, folder, fits, rules=RULES, seeds=range(5), profile
         "profile": profile,
         "seeds": seeds,
         "rules": list(rules),
+        "rates": list(TASK.profile(profile).grid.get("finetune_learning_rate", ())),
         "source": cohort.source,
         **known,
         **machine(),
