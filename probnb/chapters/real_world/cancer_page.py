@@ -87,11 +87,12 @@ def show_study(name, study):
     from IPython.display import Markdown, display
 
     record, scores = study["record"], study["scores"]
+    rates = " or ".join(map(str, record.get("rates", ["one rate"])))
     text = [
         f"### {TITLES[name].format(**record)}",
         f"Five folds of whole sites, one training of every row for each fold and rule; profile "
         f"{record['profile']}, version {record['version']}, {record['date'][:10]}. "
-        f"CaPE and its control choose among {len(record.get('rates', [0]))} rate(s) of fine-tuning. "
+        f"CaPE and its control were fine-tuned at {rates}. "
         "± and intervals resample patients, within folds for AUC.",
         cancer_words.best_sentence(study),
         cancer_words.rules_sentence(study),
