@@ -253,7 +253,7 @@ axes = task.page and task.page(splits, on_test(outcome.predictions))
 # ## The paper's claims
 
 # %% tags=["hide-input"]
-words.claims(result, table, task).style.hide(axis="index")
+words.sentences(words.claims(result, table, task))
 
 # %% [markdown]
 # ## The other tasks

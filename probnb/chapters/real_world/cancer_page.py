@@ -14,6 +14,7 @@ from .cancer_claims import claims
 from .cancer_figures import kept_groups, kept_stage_boxes, rule_bias_figure, rule_scores_figure
 from .cancer_study import LABELS, TABLES, shown_methods
 from .censoring import rule_bias, rule_bias_sentence
+from .words import sentences
 
 __all__ = ["find_studies", "read_study", "show_rules", "show_studies", "show_study"]
 
@@ -102,7 +103,7 @@ def show_study(name, study):
     display(cancer_words.rules_table(study))
     display(Markdown("Differences in Brier score (×100), trained and judged by `ipcw`:"))
     display(cancer_words.differences_table(study))
-    display(claims(study).style.hide(axis="index"))
+    display(sentences(claims(study)))
     methods = [m for m in METHODS if m in set(scores["method"]) and m not in FAILED]
     others = [m for m in dict.fromkeys(scores["method"]) if m not in METHODS]
     axes = rule_scores_figure(scores, methods + others, LABELS)

@@ -137,8 +137,9 @@ def page(splits, table):
 
     from .collision_figures import truth_figure
     from .collision_words import skewed_claims
+    from .words import sentences
 
-    display(skewed_claims(splits, table).style.hide(axis="index"))
+    display(sentences(skewed_claims(splits, table)))
     return truth_figure(table) if "p" in table else None
 
 

@@ -85,4 +85,4 @@ def _show_patients(folder):
     for name, study in find_studies(folder / "real_world").items():
         title = TITLES[name].format(**study["record"])
         display(Markdown(f"**{title}.** {best_sentence(study)}"))
-        display(claims(study).style.hide(axis="index"))
+        display(words.sentences(claims(study)))

@@ -21,6 +21,7 @@ __all__ = [
     "record_sentence",
     "reference_sentence",
     "scenario_probabilities",
+    "sentences",
     "skill_table",
     "three_of_interest",
 ]
@@ -259,6 +260,11 @@ def claims(result, table, task):
         _calibrated(result, table),
     ]
     return pd.DataFrame([row for row in rows if row], columns=["claim", "paper", "here"])
+
+
+def sentences(table):
+    """Lay out a table whose cells are sentences: they wrap, and nothing is numbered."""
+    return table.style.hide(axis="index").set_table_attributes('class="sentences"')
 
 
 def _ranked(name, claim, point, printed):
