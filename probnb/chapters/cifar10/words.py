@@ -65,7 +65,9 @@ def say_inputs(stored):
             continue
         a, b = (t.table().loc["ce"] for t in (pixels, other))
         gap = "nearer to p" if a["value"] < b["value"] else "further from p"
-        if abs(a["value"] - b["value"]) < a["spread"] + b["spread"]:
+        if min(len(pixels.runs), len(other.runs)) == 1:
+            gap += ", in one training"
+        elif abs(a["value"] - b["value"]) < a["spread"] + b["spread"]:
             gap = "not told apart from the other"
         lines.append(
             f"{task_label(data, question)}: with cross entropy the ResNet-18 on pixels has MSE_p × "
