@@ -60,7 +60,7 @@ def show_rules():
 
     table = rule_bias(repeats=5 if smoke() else 60)
     display(Markdown(f"### What the rule does to the truth\n\n{rule_bias_sentence(table)}"))
-    return rule_bias_figure(table)
+    return _at_once(rule_bias_figure(table))
 
 
 def show_studies(folder=None):
@@ -106,15 +106,26 @@ def show_study(name, study):
     display(sentences(claims(study)))
     methods = [m for m in METHODS if m in set(scores["method"]) and m not in FAILED]
     others = [m for m in dict.fromkeys(scores["method"]) if m not in METHODS]
-    axes = rule_scores_figure(scores, methods + others, LABELS)
+    axes = _at_once(rule_scores_figure(scores, methods + others, LABELS))
     shown = shown_methods(study["predictions"])
-    axes += kept_stage_boxes(
+    boxes = kept_stage_boxes(
         study["boxes"].set_index("method").loc[shown].reset_index(),
         study["spread"].set_index("method"),
         study["stages"],
         labels=LABELS,
     )
-    return axes + kept_groups({LABELS.get(m, m): _with_curves(study, m) for m in shown})
+    groups = kept_groups({LABELS.get(m, m): _with_curves(study, m) for m in shown})
+    return axes + _at_once(boxes) + _at_once(groups)
+
+
+def _at_once(axes):
+    """Show a figure where the text about it stands, rather than below the whole cell."""
+    from IPython.display import display
+    from matplotlib.pyplot import close
+
+    display(axes[0].figure)
+    close(axes[0].figure)
+    return list(axes)
 
 
 def _with_curves(study, method):
