@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ...data.cifar10 import CLASSES
 from ...methods import METHODS
 from ...metrics import METRICS
 from .study import paper_ratios
@@ -102,7 +103,7 @@ def say_classes(stored):
         Markdown.
     """
     if len(stored) < 2:
-        return ""
+        return f"Stored of {len(CLASSES)} classes: {len(stored)}."
     verdicts = pd.DataFrame({task.question: task.table()["verdict"] for task in stored})
     rows = verdicts.index.intersection(
         ("ensemble", "platt", "ce_finetuned", "cape_bin", "cape_kernel")

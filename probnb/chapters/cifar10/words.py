@@ -56,7 +56,7 @@ def say_inputs(stored):
     Returns
     -------
     str
-        Markdown, a sentence a task; empty where there is no such task.
+        Markdown, a sentence a task.
     """
     tasks, lines = {(t.data, t.question, t.inputs): t for t in stored}, []
     for data, question in [k[:2] for k in tasks if k[2] == "pixels"]:
@@ -75,7 +75,7 @@ def say_inputs(stored):
             f"gradients {mean_text(b)} from {_images(other)} (mean ± standard deviation over "
             f"seeds); the first is {gap}."
         )
-    return " ".join(lines)
+    return " ".join(lines) or "No task is stored both on pixels and on gradients."
 
 
 def say_kl(stored):
