@@ -174,8 +174,9 @@ if ratios is not None:
 # Of $n$ people who judged a picture, $k$ say yes. The prediction $\hat p$ was trained on the vote of
 # somebody else. With $q = k/n$,
 #
-# $$\mathrm{E}(\hat p - q)^2 = (\hat p - p)^2 + \frac{p(1 - p)}{n}, \qquad
-# \mathrm{E}\,\frac{q(1 - q)}{n - 1} = \frac{p(1 - p)}{n},$$
+# $$\mathrm{E}(\hat p - q)^2 = (\hat p - p)^2 + \frac{p(1 - p)}{n},$$
+#
+# $$\mathrm{E}\,\frac{q(1 - q)}{n - 1} = \frac{p(1 - p)}{n},$$
 #
 # so that the mean of $(\hat p - q)^2 - q(1 - q)/(n - 1)$ is an unbiased estimate of $\mathrm{MSE}_p$:
 # the distance from probabilities that nobody knows, measured on real pictures
