@@ -140,7 +140,7 @@ def ladder(log_odds, y, weights):
         two rows it is the mean of their steps. It depends on nothing but the order of the rows, so
         that a prediction and any rising function of it end equal.
     """
-    intercept = brentq(lambda c: weights @ (expit(log_odds + c) - y), -100, 100)
+    intercept = brentq(lambda c: weights @ (expit(log_odds + c) - y), -100, 100, maxiter=10_000)
     platt = PlattScaling().fit(log_odds, y, sample_weight=weights)
     sign = 1.0 if platt.coef_[0, 0] >= 0 else -1.0
     x, steps = _shrunk_steps(sign * log_odds, y, weights / weights.mean())

@@ -184,3 +184,10 @@ def test_the_authors_gain_on_linear_is_a_bias_and_on_discrete_is_not(data_dir):
     parts = gain_parts(discrete.y, discrete.early_stop, discrete.cape_bin, discrete.p).loc["mse_p"]
     assert parts.loc["bias", "high"] < 0 < parts.loc["slope", "low"]
     assert parts.loc["ranking", "low"] > 0
+
+
+def test_the_intercept_is_found_where_the_search_is_slow():
+    """Certain predictions, one of them wrong: brentq needs 101 steps and by default takes 100."""
+    log_odds, y = np.array([36.04, -36.04, 2.2]), np.array([0, 1, 1])
+    shifted = ladder(log_odds, y, np.full(3, 1 / 3))[1]
+    assert np.isclose(shifted(log_odds).mean(), y.mean())

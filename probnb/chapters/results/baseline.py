@@ -71,7 +71,7 @@ def cross_fitted(y, p_hat, folds=5, seed=0):
 
 def one_intercept(log_odds, y):
     """The one number that makes the mean prediction the mean outcome."""
-    return brentq(lambda c: np.mean(expit(log_odds + c) - y), -50, 50)
+    return brentq(lambda c: np.mean(expit(log_odds + c) - y), -50, 50, maxiter=10_000)
 
 
 def authors_scores(folder):
