@@ -100,7 +100,11 @@ def _points(ax, part, column, colours):
     x = 100 * part[column].to_numpy()
     low, high = 100 * part["low"].to_numpy(), 100 * part["high"].to_numpy()
     colours = [colours] * len(y) if isinstance(colours, str) else colours
-    reach = np.nanmax(np.abs(x - np.nanmean(x))) * 1.6 + 1e-9
+    spread = np.nanmax(np.abs(x - np.nanmean(x))) + 1e-9
+    arms = np.abs(np.concatenate([low, high]) - np.nanmean(x))
+    reach = (
+        1.6 * spread if np.isnan(arms).all() else np.clip(np.nanmax(arms), 1.6 * spread, 4 * spread)
+    )
     ax.hlines(y, np.where(np.isnan(low), x, low), np.where(np.isnan(high), x, high), colours, lw=2)
     ax.scatter(x, y, c=colours, s=28, zorder=3)
     middle, zero = np.nanmean(x), [0] if column == "difference" else []
@@ -153,7 +157,9 @@ def settings_figure(table, parts, base, columns=3):
         ax.set_xlabel(AXES.get(part, part))
     values = 100 * found.loc[found["part"].isin(parts), "difference"]
     low, high = min(values.min(), 0), max(values.max(), 0)
-    axes[0].set_ylim(low - 0.7 * (high - low), high + 0.9 * (high - low))
+    arms = _reach(found[found["part"].isin(parts)], "difference").max()
+    room = max(0.7 * (high - low), min(arms, 2.5 * (high - low))) + 1e-9
+    axes[0].set_ylim(low - room, high + 1.3 * room)
     for ax in axes[::columns]:
         ax.set_ylabel("Difference in\nMSE$_p$ (×100)")
     axes[0].legend(loc="upper left", fontsize=8)
