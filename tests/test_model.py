@@ -129,11 +129,11 @@ def test_weights_of_another_precision_are_taken(model, tmp_path, kind):
     other = replace(model, members=(cast,))
     again = load_model(save_model(tmp_path / "m", other))
     assert again.members[0]["fc.weight"].dtype == kind
-    here = model.predict(FACES, "cpu")
-    np.testing.assert_array_equal(again.predict(FACES, "cpu"), other.predict(FACES, "cpu"))
-    within = {torch.float64: 1e-6, torch.float16: 1e-3, torch.bfloat16: 2e-2}[kind]
-    np.testing.assert_allclose(again.predict(FACES, "cpu"), here, atol=within)
-    np.testing.assert_allclose(again.predict(FACES, "cpu", "64-true"), here, atol=within)
+    here = again.predict(FACES, "cpu")
+    np.testing.assert_array_equal(here, other.predict(FACES, "cpu"))
+    np.testing.assert_allclose(again.predict(FACES, "cpu", "64-true"), here, atol=1e-3)
+    if kind == torch.float64:  # a cast to fewer digits makes another network
+        np.testing.assert_allclose(here, model.predict(FACES, "cpu"), atol=1e-6)
 
 
 def test_inputs_of_another_precision_are_taken(tmp_path):
