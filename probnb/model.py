@@ -118,7 +118,7 @@ class Model:
         data = replace(data, scale=self.scale).to(fabric.device)
         with torch.backends.cudnn.flags(allow_tf32=False):  # ten bits, as in half precision
             logits = [predict_logits(fabric, net, data, batch_size) for net in networks]
-        return np.array([z.double().cpu().numpy() for z in logits])
+        return np.array([z.cpu().double().numpy() for z in logits])
 
     def _ready(self, device, precision):
         """The networks on a device, built once."""

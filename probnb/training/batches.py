@@ -27,7 +27,10 @@ logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces 
 
 
 def device_type(device="auto"):
-    """Return "cuda", "mps" or "cpu": what is there if "auto", else `device` if it is there."""
+    """Return "cuda" where there is one and "cpu" elsewhere if "auto", else `device` if it is there.
+
+    Apple's "mps" has no float64, in which validation losses are computed: it predicts, on request.
+    """
     there = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
@@ -35,7 +38,7 @@ def device_type(device="auto"):
     }
     check_choice(device, ["auto", *there], "device")
     if device == "auto":
-        return next(name for name, available in there.items() if available)
+        return "cuda" if there["cuda"] else "cpu"
     if not there[device]:
         available = [name for name in there if there[name]]
         raise ValueError(f"device must be available here ({', '.join(available)}); got {device!r}.")

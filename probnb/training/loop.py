@@ -324,6 +324,8 @@ def _numpy(values):
 def _check_model(model, data):
     """Refuse data that the model cannot take, in the data's own words."""
     batch = data.batch(torch.arange(2))
+    if batch[0].device.type == "mps":
+        raise ValueError("device must be cpu or cuda to train on; got mps, which has no float64.")
     model.eval()
     try:
         with clear_unread_taps(model):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from probnb.training.batches import (
     predict_logits,
     use_fast_layout,
 )
-from probnb.training.loop import Recipe, fit
+from probnb.training.loop import Recipe, _check_model, fit
 from probnb.training.losses import MMCE, CrossEntropy
 from probnb.training.models import ResNet18
 from probnb.training.targets import Calibrated, Observed, Resampled
@@ -407,3 +408,13 @@ def test_two_processes_train_as_one_does(tmp_path):
     first, second = (torch.load(tmp_path / f"logits{rank}") for rank in (0, 1))
     assert torch.equal(first, second)
     torch.testing.assert_close(first, trained(make_fabric("cpu", "32-true")), rtol=1e-4, atol=1e-5)
+
+
+def test_apples_gpu_is_not_trained_on(monkeypatch):
+    """It has no float64, in which validation losses are computed."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device_type() == "cpu" and device_type("mps") == "mps"
+    on_mps = SimpleNamespace(batch=lambda rows: [SimpleNamespace(device=torch.device("mps"))])
+    with pytest.raises(ValueError, match="device must be cpu or cuda"):
+        _check_model(network(), on_mps)
