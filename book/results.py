@@ -224,8 +224,8 @@ baseline.stopping_rules(stored)
 
 # %% [markdown]
 # And a training as the release has it (batches of 256, no augmentation, rate 0.1): each epoch as it is
-# and after five repairs. Where a displaced epoch has good features, one number repairs it as well as a
-# calibration epoch does.
+# and after five repairs. If a displaced epoch has good features, one number should repair it as well as a
+# calibration epoch does: does it?
 
 # %% tags=["hide-input"]
 epochs = baseline.derived_table(folders, "displaced-linear")
