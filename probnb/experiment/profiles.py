@@ -158,13 +158,14 @@ PROFILES = {
     "cpu": Profile(
         images=None,
         size=32,
-        width=16,
+        width=8,
         stem="small",
-        epochs=40,
-        patience=6,
+        epochs=24,
+        patience=5,
         plateau_patience=5,
         batch_size=128,
         finetune_epochs=8,
+        members=3,
     ),
     "paper": Profile(
         images=None,
