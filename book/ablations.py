@@ -70,7 +70,7 @@ from probnb.chapters.ablations.page import run_page
 
 page = run_page(
     names,
-    kept,
+    [kept, results_dir],
     scenario=scenario,
     profile=profile,
     seed=seed,
@@ -130,14 +130,13 @@ Markdown(words.say_spread(spread_of_targets(first)))
 # %% [markdown]
 # ## Hyperparameters
 #
-# Figure 13 shows the strengths of focal loss, entropy regularisation and MMCE (its axes have no numbers that
-# could be read off, so that there are none beside ours). Differences from cross entropy, seed by seed; the number
-# beside its name is its own MSE_p × 100.
+# Figure 13 shows the strengths of focal loss, entropy regularisation and MMCE; its axes have no numbers that
+# could be read off, so that what stands beside ours is Table 1, where each has the strength chosen for it.
+# Differences from cross entropy, seed by seed; the number beside its name is its own MSE_p × 100.
 
 # %% tags=["hide-input"]
 table = page.study("losses")
-if len(table):
-    axes = figures.settings_figure(table, ("focal", "entropy", "mmce"), "ce")
+axes = figures.strengths_figures(table)
 Markdown(words.say_data(table))
 
 # %% tags=["hide-input"]

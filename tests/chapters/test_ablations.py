@@ -96,6 +96,10 @@ def test_tables_are_kept_and_new_lines_replace_old(tmp_path):
     assert (found.query("seed > 0")["mse_p"] == 0.5).all()
     kept = found.query("seed == 0")["mse_p"].to_numpy()
     np.testing.assert_allclose(kept, table.query("seed == 0")["mse_p"], rtol=1e-5)
+    other = tmp_path / "other"  # the first folder's line of a run counts
+    stored.write_study(made_up("weighted", seeds=(2, 3)).assign(mse_p=0.9), other)
+    both = stored.read_study([tmp_path, other], "weighted")
+    assert both.groupby("seed")["mse_p"].max()[[2, 3]].tolist() == [0.5, 0.9]
     assert path.with_suffix(".json").exists() and stored.read_study(tmp_path, "cape").empty
 
 
@@ -259,7 +263,7 @@ SENTENCES = {
 def test_sentences_are_made_from_the_numbers(name, seeds):
     table = made_up(name, seeds=seeds, n=(100, 200) if name == "scaling" else (100,))
     text = SENTENCES[name](table)
-    assert ("[" in text) == (len(seeds) > 1 and name != "losses")
+    assert ("[" in text) == (len(seeds) > 1)
     assert "nan" not in text and "None" not in text
     assert SENTENCES[name](pd.DataFrame()) == words.NOTHING
     assert words.say_data(table).count("anecdote") == (len(seeds) == 1)
@@ -282,10 +286,15 @@ def test_the_recommendation_is_the_best_single_network_within_the_price():
 
 
 def test_focal_and_entropy_below_mmce_is_said_to_contradict():
-    table = made_up("losses")
-    assert "does not hold here" in words.say_losses(table)
-    table.loc[table["part"] == "mmce", "mse_p"] = 0.001
-    assert "at every strength (Appendix H) holds here" in words.say_losses(table)
+    table = made_up("losses", ("linear", "discrete"))
+    said = words.say_losses(table).splitlines()
+    assert [line.split(",")[0] for line in said[2:]] == ["- Linear", "- Discrete"]
+    assert all("entropy are not inferior to MMCE" in line for line in said[2:])
+    table.loc[(table["part"] == "mmce") & (table["scenario"] == "discrete"), "mse_p"] = 0.001
+    said = words.say_losses(table).splitlines()
+    assert "are not inferior" in said[2] and "are inferior to MMCE at every strength" in said[3]
+    printed = published("discrete", table=1, metric="mse_p").set_index("method")["value"]
+    assert f"(printed: {printed['focal'] - printed['ce']:+.2f})" in said[3]
 
 
 @pytest.mark.parametrize("seeds", [(0,), SEEDS])
@@ -295,6 +304,9 @@ def test_figures_draw_every_row(seeds):
     assert len(left.get_yticklabels()) == len(STUDIES["targets"]) - 1
     (ax,) = figures.difference_figure(made_up("ensembles", seeds=seeds), "ensemble")
     assert len(ax.get_yticks()) == len(STUDIES["ensembles"]) + 1
+    axes = figures.strengths_figures(made_up("losses", ("linear", "discrete"), seeds))
+    assert [ax.get_title() for ax in axes] == ["Linear"] * 3 + ["Discrete"] * 3
+    assert figures.strengths_figures(pd.DataFrame()) == []
     axes = figures.settings_figure(made_up("cape", seeds=seeds), ("m", "rate", "nothing"), "ce")
     assert len(axes) == 2 and axes[1].get_xscale() == "log"
     ax = figures.stopping_figure(made_up("stopping", seeds=seeds))

@@ -70,6 +70,22 @@ def test_images_of_ones_own(tmp_path):
     assert "each run once; images pets images is there twice" in done.stdout + done.stderr
 
 
+def test_studies_of_the_chapter_on_ablations(tmp_path):
+    """One run for each scenario and seed; what is there is left alone."""
+    there = tmp_path / "runs" / "ablations" / "linear-utkface-cpu-seed0.ipynb"
+    there.parent.mkdir(parents=True)
+    there.write_text("{}")
+    studies = "ablations={linear: [beginning, losses], discrete: [beginning]}"
+    config = ["scenarios=[]", "profile=cpu", "seeds=[0,1]", "data_dir=faces", studies]
+    done = dry_run(tmp_path, "-c2", "--rerun-triggers", "mtime", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("linear-utkface-cpu-seed1", "discrete-utkface-cpu-seed0"):
+        assert f"ablations/{name}.ipynb" in done.stdout
+    assert "linear-utkface-cpu-seed0.ipynb\n" not in done.stdout.split("rule all")[0]
+    given = "-p studies 'beginning, losses' -p scenario linear -p data_dir faces -p profile cpu"
+    assert given in done.stdout
+
+
 @pytest.mark.parametrize("name", ["local", "slurm"])
 def test_profile(name, tmp_path):
     done = dry_run(tmp_path, "--workflow-profile", f"workflow/profiles/{name}")

@@ -15,6 +15,7 @@ __all__ = [
     "settings_figure",
     "size_figure",
     "stopping_figure",
+    "strengths_figures",
     "targets_figure",
 ]
 
@@ -114,7 +115,7 @@ def _points(ax, part, column, colours):
     ax.set_ylim(len(y) - 0.5, -0.5)
 
 
-def settings_figure(table, parts, base, columns=3):
+def settings_figure(table, parts, base, columns=3, named=False):
     """Draw paired differences in MSE_p against settings, the usual value marked.
 
     Parameters
@@ -127,6 +128,8 @@ def settings_figure(table, parts, base, columns=3):
         The row that is subtracted.
     columns : int, default=3
         Panels side by side.
+    named : bool, default=False
+        Whether the panels say which scenario they are of.
 
     Returns
     -------
@@ -155,6 +158,8 @@ def settings_figure(table, parts, base, columns=3):
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.set_xlabel(AXES.get(part, part))
+        if named:
+            ax.set_title(across["scenario"].capitalize())
     values = 100 * found.loc[found["part"].isin(parts), "difference"]
     low, high = min(values.min(), 0), max(values.max(), 0)
     arms = _reach(found[found["part"].isin(parts)], "difference").max()
@@ -164,6 +169,28 @@ def settings_figure(table, parts, base, columns=3):
         ax.set_ylabel("Difference in\nMSE$_p$ (×100)")
     axes[0].legend(loc="upper left", fontsize=8)
     return axes
+
+
+def strengths_figures(table):
+    """Draw Figure 13, a figure for each scenario.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of the study of losses; empty for no figure.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        Three panels a scenario.
+    """
+    scenarios = dict.fromkeys(table["scenario"] if len(table) else ())
+    parts = [table[table["scenario"] == scenario] for scenario in scenarios]
+    return [
+        ax
+        for part in parts
+        for ax in settings_figure(part, ("focal", "entropy", "mmce"), "ce", named=True)
+    ]
 
 
 def _reach(rows, column):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .start import first_targets
-from .stored import read_study, select
+from .stored import read_study, select, write_study
 from .studies import STUDIES, settings_of
 from .study import load, run_study
 
@@ -63,15 +63,16 @@ class Page:
         return text
 
 
-def run_page(names, kept, **how):
-    """Read what is stored and train what is asked for.
+def run_page(names, folders, **how):
+    """Read what is stored, train what is asked for, and store that.
 
     Parameters
     ----------
     names : list of str
         Studies to train.
-    kept : path-like
-        The folder of results that are kept with the book.
+    folders : list of path-like
+        Folders of stored results, the one kept with the book first; what is trained here is added
+        to the last.
     **how
         For `probnb.chapters.ablations.study.run_study`.
 
@@ -80,6 +81,8 @@ def run_page(names, kept, **how):
     Page
         All tables.
     """
-    stored = {name: read_study(kept, name) for name in STUDIES}
+    stored = {name: read_study(folders, name) for name in STUDIES}
     live = {name: run_study(name, **how) for name in names}
+    for table in live.values():
+        write_study(table, folders[-1])
     return Page(stored, live, {k: v for k, v in how.items() if k != "retrain"})

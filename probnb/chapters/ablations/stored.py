@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import filelock
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -16,8 +17,11 @@ from .studies import settings_of
 
 __all__ = ["against", "means", "paired", "read_study", "select", "write_study"]
 
-ACROSS = ("beginning", "mark")
-"""Studies that are about all scenarios."""
+ACROSS = ("beginning", "losses", "mark")
+"""Studies that are about several scenarios."""
+
+RUN = ["scenario", "data", "profile", "seed", "n", "row"]
+"""What tells one line of a study from all others."""
 
 
 def write_study(table, directory, **facts):
@@ -39,23 +43,24 @@ def write_study(table, directory, **facts):
     """
     (name,) = table["study"].unique()
     path = Path(directory) / "ablations" / f"{name}.csv"
-    run = ["scenario", "data", "profile", "seed", "n", "row"]
-    old = read_study(directory, name)
-    both = pd.concat([t for t in (old, table) if len(t)], ignore_index=True)
-    both = both.drop_duplicates(run, keep="last").reset_index(drop=True)
-    store.replace_file(path, lambda to: both.to_csv(to, index=False, float_format="%.6g"))
-    record_path = path.with_suffix(".json")
-    record = json.loads(record_path.read_text()) if record_path.exists() else {}
-    for scenario, data, profile in table.groupby(["scenario", "data", "profile"]).groups:
-        settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
-        record[f"{scenario}-{data.replace(' ', '-')}-{profile}"] = {
-            "seeds": sorted(set(_of(both, scenario, data, profile)["seed"])),
-            "settings": settings,
-            **facts,
-            **machine(),
-        }
-    text = json.dumps(record, indent=1, default=store.plain) + "\n"
-    store.replace_file(record_path, lambda to: to.write_text(text))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(path.with_suffix(".lock")):  # the workflow runs several at a time
+        old = read_study(directory, name)
+        both = pd.concat([t for t in (old, table) if len(t)], ignore_index=True)
+        both = both.drop_duplicates(RUN, keep="last").reset_index(drop=True)
+        store.replace_file(path, lambda to: both.to_csv(to, index=False, float_format="%.6g"))
+        record_path = path.with_suffix(".json")
+        record = json.loads(record_path.read_text()) if record_path.exists() else {}
+        for scenario, data, profile in table.groupby(["scenario", "data", "profile"]).groups:
+            settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
+            record[f"{scenario}-{data.replace(' ', '-')}-{profile}"] = {
+                "seeds": sorted(set(_of(both, scenario, data, profile)["seed"])),
+                "settings": settings,
+                **facts,
+                **machine(),
+            }
+        text = json.dumps(record, indent=1, default=store.plain) + "\n"
+        store.replace_file(record_path, lambda to: to.write_text(text))
     return path
 
 
@@ -65,12 +70,32 @@ def _of(table, scenario, data, profile):
     return table[run & (table["profile"] == profile)]
 
 
-def read_study(directory, name):
-    """Read a stored study; an empty table where there is none."""
-    path = Path(directory) / "ablations" / f"{name}.csv"
-    if not path.exists():
+def read_study(folders, name):
+    """Read a stored study.
+
+    Parameters
+    ----------
+    folders : path-like, or list of them
+        Folders of results; of two lines of the same run the first folder's counts.
+    name : str
+        Of the study.
+
+    Returns
+    -------
+    DataFrame
+        Empty where nothing is stored.
+    """
+    folders = folders if isinstance(folders, list | tuple) else [folders]
+    paths = [Path(folder) / "ablations" / f"{name}.csv" for folder in folders]
+    tables = [
+        pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna({"part": ""})
+        for path in paths
+        if path.exists()
+    ]
+    tables = [table for table in tables if len(table)]
+    if not tables:
         return pd.DataFrame()
-    return pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna({"part": ""})
+    return pd.concat(tables, ignore_index=True).drop_duplicates(RUN).reset_index(drop=True)
 
 
 def select(stored, live, name):
