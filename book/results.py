@@ -52,6 +52,7 @@ from probnb.chapters.results import (
     displaced,
     evidence,
     figures,
+    finetunings,
     gains,
     ledger,
     tables,
@@ -108,6 +109,21 @@ tables.table_1(stored, "kl_p")
 
 # %% tags=["hide-input"]
 tables.calibration_epochs(stored)
+
+# %% [markdown]
+# CaPE may need another learning rate, another schedule or other bins than those. Every candidate on Linear,
+# from the same early-stopped networks, and its control with as many epochs. The paper's claim is that calibration
+# epochs hold memorisation back while the network goes on learning:
+
+# %% tags=["hide-input"]
+tuned = finetunings.finetunings(stored, "linear")
+axes = finetunings.finetuning_figure(tuned)
+
+# %% tags=["hide-input"]
+finetunings.candidates(tuned)
+
+# %% tags=["hide-input"]
+Markdown(finetunings.due_sentence(tuned) or "*not run yet*")
 
 # %% [markdown]
 # CaPE (bin) less its baseline, its control, the cheapest repair and the most expensive, paired on the

@@ -30,6 +30,8 @@ def store_run(folder, task="linear", data="utkface", seed=0, shifts=None, n=300,
                 "calibration_epochs": int(m == "cape_bin"),
                 "kept_start": False,
                 "chosen": True,
+                "finetune_learning_rate": 0.01 if m in ("ce_finetuned", "cape_bin") else np.nan,
+                "bins": 15.0 if m == "cape_bin" else np.nan,
             }
             for m in METHODS
         ]

@@ -179,9 +179,9 @@ def say_losses(table):
             f"- {scenario.capitalize()}, less CE ({100 * ce:.2f}): {'; '.join(ranges)}.{verdict}"
         )
     return (
-        "**Strengths**, MSE_p × 100, from the best of each to its worst (picked after the fact; the "
-        "printed number is Table 1's, at the strength chosen there). Appendix H has focal loss and "
-        "entropy inferior to MMCE at every strength.\n\n" + "\n".join(lines)
+        "**Strengths**, MSE_p × 100, from the best of each to its worst (picked after the fact; "
+        "the printed number is Table 1's, at the strength chosen there). Appendix H has focal loss "
+        "and entropy inferior to MMCE at every strength.\n\n" + "\n".join(lines)
     )
 
 

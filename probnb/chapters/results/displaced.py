@@ -241,7 +241,7 @@ def main(arguments=None):
     parser.add_argument("--epochs", type=int, default=24)
     parser.add_argument("--every", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=256)
-    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--width", type=int, default=8)
     parser.add_argument("--size", type=int, default=32)
     parser.add_argument("--results", default="results")
     given = parser.parse_args(arguments)
