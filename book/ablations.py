@@ -111,6 +111,9 @@ axes = figures.difference_figure(
 Markdown(words.say_beginning(table))
 
 # %% tags=["hide-input"]
+Markdown(words.also(page.on_drawn("beginning"), words.say_beginning))
+
+# %% tags=["hide-input"]
 Markdown(words.say_printed())
 
 # %% [markdown]
@@ -141,6 +144,9 @@ Markdown(words.say_data(table))
 
 # %% tags=["hide-input"]
 Markdown(words.say_losses(table))
+
+# %% tags=["hide-input"]
+Markdown(words.also(page.on_drawn("losses"), words.say_losses))
 
 # %% [markdown]
 # The same for CaPE, of which the paper shows none. All fine-tunings start from the same early-stopped network; the
@@ -205,7 +211,11 @@ Markdown(verdicts.say_targets(table))
 # And it should be no worse than CaPE anywhere:
 
 # %% tags=["hide-input"]
-Markdown(verdicts.say_mark(page.study("mark")))
+table = page.study("mark")
+Markdown(words.also(table, verdicts.say_mark) or words.NOTHING)
+
+# %% tags=["hide-input"]
+Markdown(words.also(page.on_drawn("mark"), verdicts.say_mark))
 
 # %% [markdown]
 # ## CaPE with ensembles

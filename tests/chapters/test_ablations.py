@@ -20,6 +20,7 @@ from probnb.chapters.ablations import (
     verdicts,
     words,
 )
+from probnb.chapters.ablations.page import Page
 from probnb.chapters.ablations.studies import (
     BASE,
     PAGE,
@@ -112,6 +113,20 @@ def test_the_page_shows_what_is_stored_unless_this_run_is_about_something_else()
     assert stored.select({}, {}, "weighted").empty
     both = pd.concat([old, other], ignore_index=True)
     assert set(stored.select({"weighted": both}, {}, "weighted")["scenario"]) == {"linear"}
+
+
+def test_three_seeds_of_photographs_come_before_drawn_faces():
+    drawn = made_up("losses", ("linear", "discrete"), seeds=range(5))
+    photographs = made_up("losses").assign(data="utkface")
+    for enough in (True, False):
+        some = photographs[photographs["seed"] < (3 if enough else 2)]
+        page = Page({"losses": pd.concat([some, drawn], ignore_index=True)}, {}, {})
+        assert set(page.study("losses")["data"]) == {"utkface" if enough else "drawn v3"}
+        assert len(page.on_drawn("losses")) == (len(drawn) if enough else 0)
+    assert words.also(page.on_drawn("losses"), words.say_losses) == ""
+    said = words.also(drawn, words.say_losses)
+    assert said.startswith("*Linear, Discrete; drawn faces") and "- Discrete, less CE" in said
+    assert Page({}, {}, {}).on_drawn("losses").empty
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -32,6 +32,11 @@ class Page:
         """Return the table of a study: the stored one where there is one, else this page's."""
         return select(self.stored, self.live, name)
 
+    def on_drawn(self, name):
+        """Return a study's table of drawn faces, empty where `study` is of those already."""
+        table = select(self.stored, self.live, name, drawn=True)
+        return table.iloc[:0] if table.equals(self.study(name)) else table
+
     def first_targets(self):
         """Return p_emp at epoch 0 and at the early-stopped epoch; see `start.first_targets`."""
         h = self.how

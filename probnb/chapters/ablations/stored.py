@@ -20,6 +20,9 @@ __all__ = ["against", "means", "paired", "read_study", "select", "write_study"]
 ACROSS = ("beginning", "losses", "mark")
 """Studies that are about several scenarios."""
 
+ENOUGH = 3
+"""Seeds with which photographs come before any number of drawn faces."""
+
 RUN = ["scenario", "data", "profile", "seed", "n", "row"]
 """What tells one line of a study from all others."""
 
@@ -98,7 +101,7 @@ def read_study(folders, name):
     return pd.concat(tables, ignore_index=True).drop_duplicates(RUN).reset_index(drop=True)
 
 
-def select(stored, live, name):
+def select(stored, live, name, drawn=False):
     """Return what there is of a study: what is kept with the book, else what this run trained.
 
     Parameters
@@ -107,22 +110,27 @@ def select(stored, live, name):
         Tables by study.
     name : str
         Of the study.
+    drawn : bool, default=False
+        Whether photographs of faces do not count.
 
     Returns
     -------
     DataFrame
         What this run trained where nothing is stored of such faces, else the stored table; of
-        several data and profiles (and scenarios, where a section is about one) those with the most
-        seeds, photographs before drawn faces. Empty where there is nothing.
+        several data and profiles (and scenarios, where a section is about one) photographs with
+        three seeds or more, else those with the most seeds. Empty where there is nothing.
     """
     old, new = (tables.get(name) for tables in (stored, live))
     if old is None or not len(old) or (new is not None and not _is_stored(new, old)):
         old = new
+    if drawn and old is not None and len(old):
+        old = old[old["data"] != "utkface"]
     if old is None or not len(old):
         return pd.DataFrame()
     run = ["data", "profile"] if name in ACROSS else ["data", "profile", "scenario"]
     runs = old.groupby(run, sort=False)["seed"].nunique().reset_index()
-    best = runs.sort_values(["seed", "data"], kind="stable").iloc[-1]
+    runs["photographs"] = (runs["data"] == "utkface") & (runs["seed"] >= ENOUGH)
+    best = runs.sort_values(["photographs", "seed", "data"], kind="stable").iloc[-1]
     return old[(old[run] == best[run]).all(axis=1)].reset_index(drop=True)
 
 

@@ -10,6 +10,7 @@ from .stored import against, means, paired
 
 __all__ = [
     "NOTHING",
+    "also",
     "beginning_table",
     "judged",
     "listed",
@@ -40,6 +41,11 @@ def say_data(table):
         f"*{scenarios}; {faces}, profile {first['profile']}, {sizes} to train on; "
         f"{seeds} {'seeds' if seeds > 1 else 'seed, which is an anecdote'}.*"
     )
+
+
+def also(table, say):
+    """Say the same of another table, after what it rests on; nothing where there is none."""
+    return f"{say_data(table)}\n\n{say(table)}" if len(table) else ""
 
 
 def spell(row):
