@@ -115,6 +115,22 @@ def test_the_page_shows_what_is_stored_unless_this_run_is_about_something_else()
     assert set(stored.select({"weighted": both}, {}, "weighted")["scenario"]) == {"linear"}
 
 
+def test_the_mark_is_asked_of_every_scenario():
+    table = made_up("mark", ("linear", "discrete"))
+    table.loc[
+        (table["row"] == "augmented_hygiene") & (table["scenario"] == "discrete"), "mse_p"
+    ] = 0.001
+    said = verdicts.say_mark(table).splitlines()
+    label = STUDIES["mark"]["augmented_hygiene"].method.label
+    linear, discrete = (next(x for x in said if x.startswith(f"- {s}: {label}"))
+                        for s in ("Linear", "Discrete"))  # fmt: skip
+    assert "does not reach the mark" in linear and "reaches the mark" in discrete
+    values = table[table["scenario"] == "discrete"].groupby("row")["mse_p"].mean()
+    way = (values["ce"] - 0.001) / (values["ce"] - values["resampled"])
+    assert f"{way:.0%} of the way from CE ({100 * values['ce']:.2f})" in discrete
+    assert "of the way" not in verdicts.say_mark(table[table["row"] != "resampled"])
+
+
 def test_three_seeds_of_photographs_come_before_drawn_faces():
     drawn = made_up("losses", ("linear", "discrete"), seeds=range(5))
     photographs = made_up("losses").assign(data="utkface")

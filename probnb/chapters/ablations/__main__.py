@@ -27,6 +27,7 @@ def main(arguments=None):
     parser.add_argument("--profile", default="quick", choices=["smoke", "quick", "cpu", "paper"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rows", nargs="+", help="only these rows of the studies")
+    parser.add_argument("--sizes", type=int, nargs="+", help="images of the study on scale")
     parser.add_argument("--results", default="results", help="what is kept with the book")
     parser.add_argument("--runs", help="finished trainings; by default the folder runs")
     parser.add_argument("--device", default="auto")
@@ -38,7 +39,8 @@ def main(arguments=None):
             for scenario in given.scenarios:
                 table = run_study(
                     name, scenario, given.profile, seed, data_dir,
-                    results_path(given.runs) / "fits", given.device, given.workers, rows=given.rows,
+                    results_path(given.runs) / "fits", given.device, given.workers,
+                    rows=given.rows, sizes=given.sizes,
                 )  # fmt: skip
                 print(write_study(table, given.results), scenario, seed, flush=True)
                 with pd.option_context("display.width", 200):

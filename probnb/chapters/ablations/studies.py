@@ -19,7 +19,7 @@ SMALL = {
 }  # fmt: skip
 """What the profile ``quick`` is here: a third of other chapters' images, for many more rows."""
 
-SIZES = {"smoke": (60, 120), "quick": (250, 500, 1000, 2000, 4000), "cpu": (1000, 4000, 16000)}
+SIZES = {"smoke": (60, 120), "quick": (500, 2000, 8000, 32000), "cpu": (1000, 4000, 16000)}
 """Training images of the study on scale."""
 
 RATES = {"finetune_learning_rate": (1e-2, 1e-3)}

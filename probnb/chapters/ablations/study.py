@@ -43,7 +43,7 @@ def with_augmentation(splits):
 
 def run_study(
     name, scenario="linear", profile="quick", seed=0, data_dir=None, fits_dir="runs/fits",
-    device="auto", workers=None, progress=True, retrain=False, rows=None, **overrides,
+    device="auto", workers=None, progress=True, retrain=False, rows=None, sizes=None, **overrides,
 ):  # fmt: skip
     """Train and judge the rows of a study.
 
@@ -71,6 +71,8 @@ def run_study(
         Whether to train again what other code has trained.
     rows : iterable of str, optional
         Names of rows; by default all.
+    sizes : iterable of int, optional
+        Training images of the study on scale; by default the profile's.
     **overrides
         Of the profile.
 
@@ -81,11 +83,12 @@ def run_study(
     """
     settings = settings_of(profile, **overrides)
     how = {"device": device, "workers": workers, "progress": progress, "retrain": retrain}
-    sizes = [None]
+    every = [None]
     if name == "scaling":
-        sizes = [(n, max(60, n // 4), _test_rows(settings)) for n in sizes_of(profile)]
+        sizes = sizes or sizes_of(profile)
+        every = [(n, max(60, n // 4), _test_rows(settings)) for n in sizes]
     tables = []
-    for images in sizes:
+    for images in every:
         splits = load(scenario, settings, seed, data_dir, images)
         if name == "stopping":
             table = stopping.run(splits, settings, seed, fits_dir, device)

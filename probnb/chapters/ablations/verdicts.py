@@ -93,17 +93,29 @@ def say_targets(table):
 
 
 def say_mark(table):
-    """Say whether the new rows are worse than CaPE in any scenario."""
+    """Say how far the new rows come in each scenario, and whether they are worse than CaPE."""
     if not len(table):
         return NOTHING
     lines = []
     for scenario in dict.fromkeys(table["scenario"]):
+        own = table[table["scenario"] == scenario]
+        mark = mark_of(own) if {"ce", "resampled"} <= set(own["row"]) else None
+        values = own.groupby("row")[["mse_p", "cost"]].mean()
         for row in ("crossfit_hygiene", "augmented_hygiene"):
-            found = against(table, row, "cape_bin", scenario=scenario)
-            if found is not None:
-                lines.append(
-                    f"- {scenario.capitalize()}: {found['label']} less CaPE {judged(found)}."
+            found = against(own, row, "cape_bin")
+            if found is None:
+                continue
+            text = f"{found['label']} less CaPE {judged(found)}"
+            if mark is not None:
+                value, ce = values.loc[row, "mse_p"], values.loc["ce", "mse_p"]
+                way = (ce - value) / (ce - values.loc["resampled", "mse_p"])
+                text += (
+                    f", less CE {judged(against(own, row, 'ce'))}; {way:.0%} of the way from CE "
+                    f"({100 * ce:.2f}) to resampled labels at {values.loc[row, 'cost']:.1f} "
+                    f"trainings, which {'reaches' if value <= mark else 'does not reach'} the mark "
+                    f"({100 * mark:.2f})"
                 )
+            lines.append(f"- {scenario.capitalize()}: {text}.")
     return "**In every scenario**, MSE_p × 100:\n\n" + "\n".join(lines)
 
 
