@@ -74,6 +74,9 @@ Markdown(words.runs_sentence(stored))
 # %% tags=["hide-input"]
 evidence.run_table(stored)
 
+# %% tags=["hide-input"]
+Markdown(words.sizes_sentence(stored))
+
 # %% [markdown]
 # ## At a glance
 #
@@ -214,7 +217,8 @@ baseline.demo_table(stored, saved)
 
 # %% tags=["hide-input"]
 parts = baseline.derived_table(folders, "authors-gains")
-Markdown(words.baseline_sentence(stored, saved, parts))
+epochs = baseline.derived_table(folders, "displaced-linear")
+Markdown(words.baseline_sentence(stored, saved, parts, epochs))
 
 # %% [markdown]
 # The authors' saved predictions (validation rows), as they are and with repairs fitted to the other
@@ -244,7 +248,6 @@ baseline.stopping_rules(stored)
 # calibration epoch does: does it?
 
 # %% tags=["hide-input"]
-epochs = baseline.derived_table(folders, "displaced-linear")
 Markdown(displaced.displaced_sentence(epochs) or "*not run yet*")
 
 # %% tags=["hide-input"]

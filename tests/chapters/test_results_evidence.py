@@ -166,3 +166,21 @@ def test_details_name_every_profile():
     assert table.loc["Image size (pixels)", "here: paper"] == "200 × 200"
     assert table.loc["Image size (pixels)", "paper"] == "not stated"
     assert not table.map(lambda text: "{" in text).any().any()
+
+
+def test_two_sizes_of_photographs_are_compared_by_their_ranks(tmp_path, store):
+    store(tmp_path, seed=0)
+    assert words.sizes_sentence(evidence.gather([tmp_path], replicates=5)) == ""
+    shifts = {"ce": 0.4, "ce_overfit": 2.0, "platt": 0.2}
+    store(tmp_path, seed=1, altered=True, shifts=shifts)
+    path = tmp_path / "synthetic" / "linear-utkface-cpu-seed1-x" / "run.json"
+    path.write_text(path.read_text().replace('"size": 32', '"size": 48'))
+    found = evidence.gather([tmp_path], replicates=5)
+    said = words.sizes_sentence(found)
+    small, large = found.kinds("linear")
+    assert said.startswith("Linear at 32 and at 48 pixels") and "1 and 1 trainings" in said
+    values = [100 * g[0].bootstrap.point.loc["ce", "mse_p"] for g in (small, large)]
+    assert f"CE early-stop {values[0]:.2f} and {values[1]:.2f}" in said
+    shared = [m for m in small[0].methods if m != "resampled"]
+    points = [g[0].bootstrap.point.loc[shared, "mse_p"] for g in (small, large)]
+    assert f"rank correlation is {points[0].corr(points[1], 'spearman'):.2f}" in said

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from ...methods import METHODS
 from ...metrics import METRICS
 from ...scenarios import SCENARIOS
 from .sources import Measured
 
-__all__ = ["baseline_sentence", "runs_sentence", "verdict_sentences"]
+__all__ = ["baseline_sentence", "runs_sentence", "sizes_sentence", "verdict_sentences"]
 
 _WORDS = {-1: "better than", 0: "not told apart from", 1: "worse than"}
 
@@ -30,6 +31,36 @@ def runs_sentence(evidence):
             "alone; the verdicts below ask for more than one training."
         )
     return text
+
+
+def sizes_sentence(evidence, metric="mse_p"):
+    """Say whether runs on photographs of several sizes order the rows alike; empty without."""
+    said = []
+    for scenario in SCENARIOS:
+        groups = {}
+        for group in evidence.kinds(scenario):  # the best of each size
+            if group[0].photographs and group[0].size:
+                groups.setdefault(group[0].size, group)
+        if len(groups) < 2:
+            continue
+        (small, a), (large, b) = sorted(groups.items())[:2]
+        shared = [m for m in METHODS if m != "resampled" and all(m in r.methods for r in (*a, *b))]
+        values = [
+            [100 * np.mean([r.bootstrap.point.loc[m, metric] for r in runs]) for m in shared]
+            for runs in (a, b)
+        ]
+        told = ", ".join(
+            f"{METHODS[m].label} {x:.2f} and {y:.2f}"
+            for m, x, y in zip(shared, *values)
+            if m in ("ce_overfit", "ce", "platt", "ensemble", "cape_bin")
+        )
+        said.append(
+            f"{scenario.capitalize()} at {small} and at {large} pixels (other width, epochs and "
+            f"candidates, too; {len(a)} and {len(b)} trainings): {METRICS[metric].label} × 100 of "
+            f"{told}; over {len(shared)} rows the rank correlation is "
+            f"{spearmanr(*values).statistic:.2f}."
+        )
+    return " ".join(said)
 
 
 def verdict_sentences(evidence, metric="mse_p"):
@@ -94,7 +125,7 @@ def _lowest(source, task, metric):
     return f"{METHODS[best].label} ({values[best]:.2f})"
 
 
-def baseline_sentence(evidence, saved, parts=None):
+def baseline_sentence(evidence, saved, parts=None, epochs=None):
     """Say what stored numbers explain of the published baseline, and what they leave open.
 
     Parameters
@@ -105,6 +136,8 @@ def baseline_sentence(evidence, saved, parts=None):
         From `probnb.chapters.results.baseline.authors_scores`.
     parts : DataFrame or None
         From `probnb.chapters.results.gains.authors_gains`.
+    epochs : DataFrame or None
+        From `probnb.chapters.results.displaced.displaced_epochs`.
 
     Returns
     -------
@@ -142,8 +175,10 @@ def baseline_sentence(evidence, saved, parts=None):
             f"{', '.join(f'{v:.2f}' for v in values)}, with a KS error of "
             f"{', '.join(f'{v:.1f}' for v in ks)}."
         )
-    said.append(
-        "What stored numbers cannot tell is why a displaced epoch was kept; that needs validation "
-        "predictions of every epoch under the released recipe, which no stored run has."
-    )
+    if epochs is None:
+        said.append(
+            "What stored numbers cannot tell is why a displaced epoch was kept; that needs "
+            "validation predictions of every epoch under the released recipe, which no stored run "
+            "has."
+        )
     return " ".join(said)
