@@ -19,6 +19,7 @@ from probnb.training.batches import (
     cut,
     device_type,
     make_fabric,
+    precision_of,
     predict_logits,
     use_fast_layout,
 )
@@ -260,6 +261,20 @@ def test_a_fine_tuning_may_keep_its_start():
             assert result.best_epoch == 0 and result.calibration_epochs == 0
             assert all(torch.equal(result.weights[k], v) for k, v in start.weights.items())
             torch.testing.assert_close(result.logits["best_test"], start.logits["best_test"])
+
+
+@pytest.mark.parametrize(
+    ("has", "expected"),
+    [
+        (("avx2",), "32-true"),
+        (("avx512_f", "avx512_bf16"), "32-true"),  # has the instructions and is slower with them
+        (("avx512_bf16", "amx_bf16"), "bf16-mixed"),
+        (("bf16",), "bf16-mixed"),
+    ],
+)
+def test_half_precision_needs_a_matrix_unit(has, expected, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(has, True))
+    assert precision_of("cpu") == expected and precision_of("mps") == "32-true"
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
