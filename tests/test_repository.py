@@ -327,3 +327,13 @@ def test_built_pages_load_nothing_from_a_network():
     )
     for page in pages:
         assert not tag.search(page.read_text()), page.name
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.stem)
+def test_benchmarks_ask_for_what_there_is(path):
+    """They are not run with the tests, so that a renamed function would go unnoticed."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("probnb"):
+            module = importlib.import_module(node.module)
+            missing = [a.name for a in node.names if not hasattr(module, a.name)]
+            assert not missing, f"{node.module} has no {', '.join(missing)}"
