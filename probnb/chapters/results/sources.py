@@ -155,8 +155,10 @@ class Measured(_Source):
     def words(self, task, a, b, metric):
         """Say the difference and its interval."""
         gap = self.gap(task, a, b, metric)
-        runs = "" if gap.trainings == 1 else f", {gap.trainings} trainings"
-        return f"{task} {100 * gap.value:+.2f} [{100 * gap.low:+.2f}, {100 * gap.high:+.2f}]{runs}"
+        value, low, high = 100 * gap.value, 100 * gap.low, 100 * gap.high
+        digits = 2 if max(abs(low), abs(high)) >= 0.05 else 3
+        runs = "one training" if gap.trainings == 1 else f"{gap.trainings} trainings"
+        return f"{task} {value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}], {runs}"
 
     def trainings(self, task, a, b, metric):
         """Return how many trainings an answer rests on."""
