@@ -213,7 +213,7 @@ PAPER = tuple(METHODS)
 """The rows that a table has unless others are asked for."""
 
 METHODS["beginning_bin"] = Method(
-    "From the beginning (bin)", "extension", targets="bin", grid={"bins": (15, 5)}
+    "From the beginning (bin)", "extension", targets="bin", grid={"bins": (15,)}
 )
 METHODS["beginning_kernel"] = Method("From the beginning (kernel)", "extension", targets="kernel")
 METHODS["weighted_sum"] = Method(

@@ -85,8 +85,7 @@ BEGINNING = {
     **_named("ce"),
     **CAPE,
     **KERNEL,
-    **_named("beginning_bin", grid={"bins": (15,)}),
-    **_named("beginning_kernel"),
+    **_named("beginning_bin", "beginning_kernel"),
 }
 
 LOSSES = {
