@@ -43,7 +43,7 @@ def finished(splits, tmp_path_factory):
 
 
 def test_rows_share_fits_and_grids_multiply_them():
-    jobs = planner.plan(PAPER, make_profile("cpu", bins=(5, 10, 15), sigma=(0.05, 0.1)))
+    jobs = planner.plan(PAPER, make_profile("cpu", members=5, bins=(5, 10, 15), sigma=(0.05, 0.1)))
     ce = jobs["ce"]
     for name in ("ce_overfit", "temperature", "platt", "dirichlet", "beta", "mixnmatch"):
         assert jobs[name] == ce
@@ -66,9 +66,9 @@ def test_cape_and_its_control_differ_in_their_targets_alone():
 
 def test_each_field_of_a_method_acts_on_its_own():
     """What the first version dropped in silence: targets without a start, losses with one."""
-    jobs = planner.plan(METHODS, make_profile("cpu", candidates=1))
+    jobs = planner.plan(METHODS, make_profile("cpu", members=5, candidates=1))
     (job,) = jobs["beginning_bin"]
-    assert job.start is None and isinstance(job.targets, Calibrated) and job.recipe.patience == 6
+    assert job.start is None and isinstance(job.targets, Calibrated) and job.recipe.patience == 5
     (job,) = jobs["weighted_sum"]
     assert job.start == jobs["ce"][0] and job.targets.mix == 1.0
     members = jobs["cape_ensemble"]
@@ -142,7 +142,8 @@ def test_keys_survive():
     part = ProbabilityData(torch.zeros(4, 3, 8, 8), [0, 1, 0, 1], augment=(Mirror(),))
     data = Splits(part, part, part, "utkface sha256=abc scenario=linear size=48 n=23708 seed=0")
     profile = make_profile(
-        "cpu", epochs=60, patience=8, cape="printed", finetune_schedule="cosine",
+        "cpu", width=16, epochs=60, patience=8, members=5, cape="printed",
+        finetune_schedule="cosine",
         finetune_epochs=8, focal=(1.0, 2.0),
         entropy=(0.3, 1.0), mmce=(1.0, 3.0), bins=(5, 15), sigma=0.05,
         finetune_learning_rate=(1e-2, 1e-3),
