@@ -101,6 +101,10 @@ def test_tables_are_kept_and_new_lines_replace_old(tmp_path):
     stored.write_study(made_up("weighted", seeds=(2, 3)).assign(mse_p=0.9), other)
     both = stored.read_study([tmp_path, other], "weighted")
     assert both.groupby("seed")["mse_p"].max()[[2, 3]].tolist() == [0.5, 0.9]
+    stored.write_study(made_up("weighted", ("discrete",)), other)
+    stored.write_study(made_up("weighted", ("sigmoid",)), other)
+    order = ["linear", "sigmoid", "discrete"]
+    assert list(stored.read_study(other, "weighted")["scenario"].unique()) == order
     assert path.with_suffix(".json").exists() and stored.read_study(tmp_path, "cape").empty
 
 

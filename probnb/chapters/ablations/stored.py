@@ -13,6 +13,7 @@ from scipy import stats
 
 from ... import store
 from ...experiment.provenance import machine
+from ...scenarios import SCENARIOS
 from .studies import settings_of
 
 __all__ = ["against", "means", "paired", "read_study", "select", "write_study"]
@@ -98,7 +99,9 @@ def read_study(folders, name):
     tables = [table for table in tables if len(table)]
     if not tables:
         return pd.DataFrame()
-    return pd.concat(tables, ignore_index=True).drop_duplicates(RUN).reset_index(drop=True)
+    both = pd.concat(tables, ignore_index=True).drop_duplicates(RUN)
+    order = both["scenario"].map(list(SCENARIOS).index)  # the paper's
+    return both.loc[order.sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def select(stored, live, name, drawn=False):
