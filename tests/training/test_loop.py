@@ -193,7 +193,7 @@ def test_plateau_halves_the_rate_and_cosine_lowers_it_as_planned():
         for r in train(Recipe(epochs=4, batch_size=32, schedule="cosine")).history[1:]
     ]
     np.testing.assert_allclose(rates, 0.05 * (1 + np.cos(np.pi * np.arange(4) / 4)))
-    history = train(Recipe(epochs=8, batch_size=32, plateau_patience=1)).history[1:]
+    history = train(Recipe(epochs=24, batch_size=32, plateau_patience=1)).history[1:]
     rate, best, waited = 0.1, np.inf, 0
     for row in history:
         assert row["learning_rate"] == pytest.approx(rate)
@@ -201,7 +201,7 @@ def test_plateau_halves_the_rate_and_cosine_lowers_it_as_planned():
         best = min(best, row["val_ce"]) if waited == 0 else best
         if waited > 1:
             rate, waited = rate / 2, 0
-    assert rate < 0.1  # it did halve
+    assert history[-1]["learning_rate"] < 0.1  # it did halve: it overfits long before
 
 
 def test_adversarial_step_changes_the_training():
