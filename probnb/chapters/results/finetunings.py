@@ -192,7 +192,7 @@ def finetuning_figure(table, bins=15):
         return []
     looks = {"ce_finetuned": ("green", "--"), "cape_bin": ("blue", "-")}
     rates = sorted(drawn["rate"].dropna().unique(), reverse=True)
-    figure, axes = grid(len(rates), columns=3, size=(2.8, 2.3), sharex=True)
+    figure, axes = grid(len(rates), columns=3, size=(2.8, 2.3))
     for ax, rate in zip(axes, rates):
         ax.axhline(0, color=COLOURS["grey"], lw=1)
         for method, (colour, dashes) in looks.items():
