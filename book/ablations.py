@@ -111,7 +111,8 @@ axes = figures.difference_figure(
 Markdown(words.say_beginning(table))
 
 # %% tags=["hide-input"]
-Markdown(words.also(page.on_drawn("beginning"), words.say_beginning))
+said = words.also(page.on_drawn("beginning"), words.say_beginning)
+Markdown(said) if said else None
 
 # %% tags=["hide-input"]
 Markdown(words.say_printed())
@@ -146,7 +147,8 @@ Markdown(words.say_data(table))
 Markdown(words.say_losses(table))
 
 # %% tags=["hide-input"]
-Markdown(words.also(page.on_drawn("losses"), words.say_losses))
+said = words.also(page.on_drawn("losses"), words.say_losses)
+Markdown(said) if said else None
 
 # %% [markdown]
 # The same for CaPE, of which the paper shows none. All fine-tunings start from the same early-stopped network; the
@@ -215,7 +217,8 @@ table = page.study("mark")
 Markdown(words.also(table, verdicts.say_mark) or words.NOTHING)
 
 # %% tags=["hide-input"]
-Markdown(words.also(page.on_drawn("mark"), verdicts.say_mark))
+said = words.also(page.on_drawn("mark"), verdicts.say_mark)
+Markdown(said) if said else None
 
 # %% [markdown]
 # ## CaPE with ensembles

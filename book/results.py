@@ -75,7 +75,8 @@ Markdown(words.runs_sentence(stored))
 evidence.run_table(stored)
 
 # %% tags=["hide-input"]
-Markdown(words.sizes_sentence(stored))
+said = words.sizes_sentence(stored)
+Markdown(said) if said else None
 
 # %% [markdown]
 # ## At a glance
