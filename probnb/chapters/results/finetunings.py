@@ -86,17 +86,16 @@ def candidates(table):
     """
     if table.empty:
         return pd.DataFrame([{"": "not run yet"}])
-    order = ["method", "schedule", "rate", "bins", "length"]
     ranked = table.assign(rank=table["method"].map(list(ROWS).index))
     ranked = ranked.sort_values(
         ["rank", "schedule", "length", "rate", "bins"], ascending=[True, False, True, False, True]
     )
     lines = []
-    for key, part in ranked.groupby(order, sort=False):
+    for key, part in ranked.groupby(KEY, sort=False):
         runs = [run.set_index("epoch") for _, run in part.groupby("seed")]
         kept = [run["val_ce"].idxmin() for run in runs]
         behind = [int(run["calibration"].loc[:k].sum()) for run, k in zip(runs, kept)]
-        name = dict(zip(order, key))
+        name = dict(zip(KEY, key))
         lines.append(
             {
                 "": ROWS[name["method"]],
@@ -115,17 +114,14 @@ def candidates(table):
     return pd.DataFrame(lines).set_index("")
 
 
-def _interval(values):
-    found = ttest_1samp(values, 0).confidence_interval() if np.ptp(values) else (values[0],) * 2
-    return tuple(found)
-
-
 def _spell(values):
     values = 100 * np.asarray(values)
     text = f"{values.mean():+.2f}"
     if len(values) == 1:
         return text
-    low, high = _interval(values)
+    if np.ptp(values) == 0:  # of which scipy knows no interval
+        return f"{text} [{values[0]:+.2f}, {values[0]:+.2f}]"
+    low, high = ttest_1samp(values, 0).confidence_interval()
     return f"{text} [{low:+.2f}, {high:+.2f}]"
 
 
