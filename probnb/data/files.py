@@ -186,7 +186,7 @@ def _entries(path):
     try:
         yield _zip(path) if start.startswith((b"PK\3\4", b"PK\5\6")) else _tar(path)
     except _BROKEN as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(":")
         raise ValueError(f"{str(path)!r} cannot be read as an archive: {reason}") from None
 
 

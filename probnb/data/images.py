@@ -60,8 +60,8 @@ def load_images(
         HDF5 or Zarr, uint8 or uint16, (n, height, width[, channels]).
     outcomes : path-like or DataFrame, optional
         CSV or Parquet (see `probnb.tables.read_table`) with a row per image. By default each
-        outcome has a folder of its own in `images`, perhaps within folders ``train``, ``val`` and ``test``; an array may have a
-        vector ``y`` beside it.
+        outcome has a folder of its own in `images`, perhaps within folders ``train``, ``val`` and
+        ``test``; an array may have a vector ``y`` beside it.
     size : int, default=64
         Height and width to which images are brought, at least 8.
     aspect : {"crop", "pad", "stretch"}, default="crop"
