@@ -13,7 +13,18 @@ import seaborn as sns
 
 __all__ = ["COLOURS", "CYCLE", "grid", "use_style"]
 
-_NAMES = "blue orange green vermilion purple brown pink grey yellow sky".split()
+_NAMES = [
+    "blue",
+    "orange",
+    "green",
+    "vermilion",
+    "purple",
+    "brown",
+    "pink",
+    "grey",
+    "yellow",
+    "sky",
+]
 
 COLOURS = {
     **dict(zip(_NAMES, sns.color_palette("colorblind").as_hex())),
