@@ -13,21 +13,10 @@ import seaborn as sns
 
 __all__ = ["COLOURS", "CYCLE", "grid", "use_style"]
 
-_NAMES = [
-    "blue",
-    "orange",
-    "green",
-    "vermilion",
-    "purple",
-    "brown",
-    "pink",
-    "grey",
-    "yellow",
-    "sky",
-]
+_NAMES = "blue, orange, green, vermilion, purple, brown, pink, grey, yellow, sky"
 
 COLOURS = {
-    **dict(zip(_NAMES, sns.color_palette("colorblind").as_hex())),
+    **dict(zip(_NAMES.split(", "), sns.color_palette("colorblind").as_hex())),
     "grey": "#7f7f7f",  # seaborn's is too light for a thin line
     "black": "#000000",
 }
