@@ -56,6 +56,7 @@ FULLER = {  # what may have more, how much, and why it is not two modules
 }
 ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "validation store",
+    "tables",
     "published scenarios metrics methods notebook",
     "scenarios metrics methods notebook published",
     "empirical calibrators",

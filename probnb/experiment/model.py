@@ -19,20 +19,20 @@ import numpy as np
 import torch
 from scipy.special import softmax
 
-from . import __version__, calibrators, store
-from .calibrators import logits_from_probabilities
-from .data.base import ProbabilityData
-from .training.batches import make_fabric, predict_logits
-from .training.models import NETWORKS, Network, network
+from .. import __version__, calibrators, store
+from ..calibrators import logits_from_probabilities
+from ..data.base import ProbabilityData
+from ..training.batches import make_fabric, predict_logits
+from ..training.models import NETWORKS, Network, network
 
-__all__ = ["Model", "load_model", "save_model"]
+__all__ = ["KeptModel", "check_model_folder", "load_model", "map_input", "save_model"]
 
 FORMAT = 1
 RECORD = "model.json"
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class KeptModel:
     """A network, or the members of an ensemble, with the map that calibrates it.
 
     Parameters
@@ -58,7 +58,7 @@ class Model:
     --------
     >>> from probnb.training.models import network
     >>> spec = network("mlp", hidden=(4,))
-    >>> model = Model(spec, (spec.build(torch.zeros(2, 3)).state_dict(),), channels=3)
+    >>> model = KeptModel(spec, (spec.build(torch.zeros(2, 3)).state_dict(),), channels=3)
     >>> model.predict(torch.zeros(5, 3)).shape
     (5,)
     """
@@ -166,7 +166,7 @@ def save_model(folder, model):
     ----------
     folder : path-like
         Where to. A model that lies there is replaced; another folder is refused.
-    model : Model
+    model : KeptModel
         Its network must be one of `probnb.training.models.NETWORKS`: a folder of numbers cannot
         hold the code of another.
 
@@ -175,14 +175,12 @@ def save_model(folder, model):
     pathlib.Path
         The folder.
     """
-    folder = Path(folder).expanduser()
     if not isinstance(model.network.kind, str):
         raise ValueError(
             f"model: network must be one of {', '.join(NETWORKS)} to be kept without code; got "
             f"{model.network.name}."
         )
-    if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).exists():
-        raise ValueError(f"folder must be empty or hold a model; {folder} holds something else.")
+    folder = check_model_folder(folder)
     temporary = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     old = folder.with_name(f"{folder.name}.{os.getpid()}.old")
     try:
@@ -193,6 +191,19 @@ def save_model(folder, model):
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def check_model_folder(folder):
+    """Return where a model can be kept, before anything is trained for it; else ValueError."""
+    folder = Path(folder).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"model_dir must be a folder; {folder} is a file.")
+    if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).exists():
+        raise ValueError(f"model_dir must be empty or hold a model; {folder} holds something else.")
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not os.access(there, os.W_OK):
+        raise ValueError(f"model_dir must be a folder that can be written; {there} cannot.")
     return folder
 
 
@@ -227,7 +238,7 @@ def load_model(folder):
 
     Returns
     -------
-    Model
+    KeptModel
         On the CPU, in the precision of its weights.
 
     Raises
@@ -256,7 +267,7 @@ def load_model(folder):
     if "calibrator.json" in record["files"]:
         calibrator = calibrators.load(folder / "calibrator.json")
     scale = record["scale"]
-    return Model(
+    return KeptModel(
         network(record["network"]["name"], **record["network"]["settings"]),
         tuple(store.load(folder / name)[0] for name in names),
         record["channels"],
