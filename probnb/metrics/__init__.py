@@ -9,6 +9,7 @@ outcomes.
 
 from .binning import ReliabilityBins, ece, ks_curves, ks_error, mce, reliability_bins
 from .decomposition import BrierDecomposition, brier_decomposition
+from .differences import Difference, compare, difference, holm
 from .registry import METRICS, Metric, evaluate
 from .repeated import (
     Ceiling,
@@ -26,6 +27,7 @@ __all__ = [
     "Bootstrap",
     "BrierDecomposition",
     "Ceiling",
+    "Difference",
     "Estimate",
     "Metric",
     "NullBand",
@@ -35,10 +37,13 @@ __all__ = [
     "brier",
     "brier_decomposition",
     "calibration_null_band",
+    "compare",
+    "difference",
     "ece",
     "ece_debiased",
     "ece_smooth",
     "evaluate",
+    "holm",
     "kl_p",
     "ks_curves",
     "ks_error",

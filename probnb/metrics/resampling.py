@@ -23,6 +23,7 @@ from ..validation import (
     check_probabilities,
     check_same_length,
 )
+from .differences import compare
 from .registry import METRICS, computable, evaluate_sample
 from .sample import check_row_weights, check_truth, take
 
@@ -47,6 +48,8 @@ class Bootstrap:
 
     point: pd.DataFrame
     samples: np.ndarray = field(repr=False)
+    units: int = 0
+    """Rows or groups that were resampled."""
 
     def std(self):
         """Return the standard deviation over replicates: the ± of the paper's tables.
@@ -88,26 +91,20 @@ class Bootstrap:
         Returns
         -------
         DataFrame of shape (metrics, 4)
-            Columns ``difference`` (a less b), ``std``, ``low`` and ``high``. An interval that
-            leaves out 0 is a difference that the rows can tell from none.
+            Columns ``difference`` (a less b), ``std``, ``low``, ``high`` and ``p``, by the rule of
+            `probnb.metrics.differences`. An interval that leaves out 0 is a difference that the
+            rows can tell from none.
 
         Raises
         ------
         ValueError
             If a name is unknown or `level` is not in (0, 1).
         """
-        rows = [
-            self.point.index.get_loc(check_choice(name, self.point.index, label))
-            for name, label in ((a, "a"), (b, "b"))
-        ]
-        with np.errstate(invalid="ignore"):  # infinity less infinity
-            gaps = self.samples[:, rows[0]] - self.samples[:, rows[1]]
-            point = self.point.iloc[rows[0]] - self.point.iloc[rows[1]]
-        low, high = _percentiles(gaps, level)
-        return pd.DataFrame(
-            {"difference": point, "std": _std(gaps), "low": low, "high": high},
-            index=self.point.columns,
-        )
+        for name, label in ((a, "a"), (b, "b")):
+            check_choice(name, self.point.index, label)
+        found = {metric: compare([self], a, b, metric, level=level) for metric in self.point}
+        rows = {m: (d.value, d.std, d.low, d.high, d.p) for m, d in found.items()}
+        return pd.DataFrame(rows, index=["difference", "std", "low", "high", "p"]).T
 
     def _frame(self, values):
         return pd.DataFrame(values, self.point.index, self.point.columns)
@@ -213,7 +210,8 @@ def bootstrap(
                 for j, metric in others.items():
                     values[part, k, j] = _resampled(metric, sample, ranked, drawn)
             bar.update(part.stop - part.start)
-    return Bootstrap(pd.DataFrame(point, index=list(samples), columns=metrics), values)
+    units = n if codes is None else codes.max() + 1
+    return Bootstrap(pd.DataFrame(point, index=list(samples), columns=metrics), values, int(units))
 
 
 def _resampled(metric, sample, ranked, drawn):

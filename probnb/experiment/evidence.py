@@ -1,0 +1,256 @@
+"""Stored runs, read once: the one table of evidence that every chapter looks up.
+
+Runs that differ in their seed alone are of one *kind*; what two methods differ by is asked of a
+kind, and answered by the one rule of `probnb.metrics.differences`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from .. import metrics
+from ..methods import METHODS
+from ..metrics import METRICS, Difference, bootstrap, difference
+from ..metrics.sample import check_sample
+from .results import find_runs, on_test, read_results
+
+__all__ = ["KIND", "compare", "compare_table", "find", "kinds", "scores", "values"]
+
+KIND = ["chapter", "task", "data", "inputs", "profile", "variant", "size"]
+"""Columns that runs of one kind share; `variant` names what was altered of a profile."""
+
+REPLICATES = 1000
+
+
+def find(folders, chapter=None, **wanted):
+    """List the stored runs of the chapters.
+
+    Parameters
+    ----------
+    folders : iterable of path-like
+        Folders of results; need not exist. Of two runs of one name the first folder's counts.
+    chapter : str, optional
+        One chapter alone, such as ``"synthetic"``.
+    **wanted
+        What a run's record must say, for example ``task="linear"``.
+
+    Returns
+    -------
+    DataFrame
+        One line a run: the columns of `KIND`, ``seed``, ``name`` and ``run`` (the `StoredRun`).
+    """
+    chapters = [chapter] if chapter else ["synthetic", "cifar10", "real_world"]
+    lines = {}
+    for one in chapters:
+        for run in find_runs(folders, one, **wanted):
+            record = run.record
+            name = run.directory.name
+            usual = "{task}-{data}-{profile}-seed{seed}".format(**record)
+            line = {
+                "chapter": one,
+                **{k: record[k] for k in ("task", "data", "profile", "seed")},
+                "inputs": record.get("inputs", ""),
+                "variant": name.removeprefix(usual).lstrip("-"),
+                "size": (record.get("settings") or {}).get("size") or 0,
+                "name": name,
+                "run": run,
+            }
+            lines.setdefault((one, name), line)
+    return pd.DataFrame(list(lines.values()), columns=[*KIND, "seed", "name", "run"])
+
+
+def kinds(runs):
+    """Group the lines of `find` into kinds, those with most seeds first.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `find`.
+
+    Returns
+    -------
+    list of DataFrame
+        Each sorted by seed.
+    """
+    groups = [group.sort_values("seed") for _, group in runs.groupby(KIND, sort=False)]
+    return sorted(groups, key=lambda group: -len(group))
+
+
+@lru_cache(maxsize=512)
+def _read(directory):
+    results = read_results(directory)
+    test = on_test(results.predictions)
+    return results, test.sort_values("id", kind="stable", ignore_index=True)
+
+
+def tables(line):
+    """Return a run's `Results` and its predictions on test rows, read once."""
+    return _read(line.run.directory)
+
+
+def values(line, metric):
+    """Return a metric of every method of a run, by name.
+
+    ``"ce_mean"`` is the mean over all trainings of plain cross entropy in this run (the first, and
+    an ensemble's other members), each at its kept epoch: the baseline that no luck of one training
+    moves.
+    """
+    results, test = tables(line)
+    truth = {"weights": test.get("weight")}
+    if METRICS[metric].needs_truth:
+        if "p" not in test:
+            return {}
+        truth["p"] = test["p"]
+    found = {
+        name: METRICS[metric].of(check_sample(test["y"], test[name], **truth))
+        for name in methods_of(test)
+    }
+    members = _members(results.epochs, metric)
+    if len(members):
+        found["ce_mean"] = float(np.mean(members))
+    return found
+
+
+def methods_of(test):
+    """Return the methods among the columns of a table of predictions, in the order of tables."""
+    return [name for name in METHODS if name in test]
+
+
+def _members(epochs, metric):
+    """The metric of each training of plain cross entropy at the epoch that validation keeps."""
+    if metric not in epochs:
+        return []
+    names = [f for f in epochs["fit"].unique() if f == "ce" or f.startswith("ensemble member=")]
+    kept = [epochs[epochs["fit"] == name].set_index("epoch") for name in names]
+    return [fit.loc[fit["val_ce"].idxmin(), metric] for fit in kept]
+
+
+def scores(runs, names=("mse_p", "brier")):
+    """Return metrics of every method of every run in long form.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `find`.
+    names : sequence of str
+        Metrics, from `METRICS`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `KIND`, ``seed``, ``method``, ``metric``, ``value``.
+    """
+    parts = [
+        {**line._asdict(), "method": method, "metric": metric, "value": value}
+        for line in runs.itertuples(index=False)
+        for metric in names
+        for method, value in values(line, metric).items()
+    ]
+    return pd.DataFrame(parts, columns=[*KIND, "seed", "name", "method", "metric", "value"])
+
+
+def compare(runs, a, b, metric="mse_p", level=0.95, pooled=False):
+    """Compare two methods over the runs of one kind.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Lines of `find` that differ in their seed alone. Those without one of the rows are left
+        out; groups (days, scenes, patients) are resampled whole in the chapter on real data.
+    a, b : str
+        Names of methods, columns of reference models, or ``"ce_mean"`` (see `values`).
+    metric : str, default="mse_p"
+        Name of a metric.
+    level : float, default=0.95
+        Coverage.
+    pooled : bool, default=False
+        Put the test rows of all runs together, for runs that are folds of one data set; their
+        groups are what is resampled.
+
+    Returns
+    -------
+    Difference or None
+        Of a less b; None where no run has both.
+    """
+    found = [(line, values_of(line, (a, b), metric)) for line in runs.itertuples(index=False)]
+    found = [(line, pair) for line, pair in found if None not in pair]
+    if not found:
+        return None
+    gaps = [x - y for _, (x, y) in found]
+    tests = [tables(line)[1] for line, _ in found]
+    if pooled:
+        boot = _resampled(pd.concat(tests), (a, b), metric, grouped=True)
+        return metrics.compare([boot], "0", "1", metric, level=level)
+    shared = len(found) > 1 and all(_same_rows(tests[0], test) for test in tests[1:])
+    if len(found) > 1 and not shared:
+        return difference(gaps, level=level)
+    if "ce_mean" in (a, b):  # members' own predictions are not stored: no rows to resample
+        return Difference(float(np.mean(gaps)), *[np.nan] * 4, len(gaps))
+    grouped = found[0][0].chapter == "real_world"
+    boots = [_resampled(test, (a, b), metric, grouped) for test in tests]
+    samples = np.stack([boot.samples[:, 0, 0] - boot.samples[:, 1, 0] for boot in boots], axis=1)
+    return difference(gaps, samples, min(boot.units for boot in boots), shared, level)
+
+
+def values_of(line, names, metric):
+    """Return a metric of some rows or reference columns of a run, None for those it lacks."""
+    known = values(line, metric)
+    test = tables(line)[1]
+    return tuple(
+        known.get(name, _column(test, name, metric) if name in test else None) for name in names
+    )
+
+
+def _column(test, name, metric):
+    truth = {"p": test["p"]} if METRICS[metric].needs_truth else {}
+    sample = check_sample(test["y"], test[name], weights=test.get("weight"), **truth)
+    return METRICS[metric].of(sample)
+
+
+def _same_rows(a, b):
+    """Whether two runs were tested on the same rows with the same outcomes."""
+    return len(a) == len(b) and all(a[c].equals(b[c]) for c in ("id", "y"))
+
+
+def _resampled(test, pair, metric, grouped):
+    given = {"p": test["p"]} if METRICS[metric].needs_truth else {}
+    if "weight" in test:
+        given["weights"] = test["weight"]
+    if grouped and "group" in test and test["group"].nunique() > 1:
+        given["groups"] = test["group"]
+    columns = {str(k): test[name] for k, name in enumerate(pair)}
+    return bootstrap(
+        test["y"], columns, replicates=REPLICATES, metrics=[metric], progress=False, **given
+    )
+
+
+def compare_table(runs, pairs, metric="mse_p", level=0.95):
+    """Compare several pairs over several kinds: what `probnb.plots.forest.forest` draws.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `find`, of any kinds.
+    pairs : iterable of (str, str)
+        Names as in `compare`.
+    metric, level
+        As in `compare`.
+
+    Returns
+    -------
+    DataFrame
+        One line a kind and pair that it has: the columns of `KIND`, ``a``, ``b`` and the fields of
+        `probnb.metrics.Difference`, unscaled.
+    """
+    lines = []
+    for group in kinds(runs):
+        shared = {name: group[name].iloc[0] for name in KIND}
+        for a, b in pairs:
+            gap = compare(group, a, b, metric, level)
+            if gap is not None:
+                lines.append({**shared, "a": a, "b": b, **gap.__dict__})
+    fields = list(Difference.__dataclass_fields__)
+    return pd.DataFrame(lines, columns=[*KIND, "a", "b", *fields])

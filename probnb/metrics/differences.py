@@ -1,0 +1,218 @@
+"""Is a different from b? One rule over rows, groups of rows and seeds, and its one formatter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import stdtr, stdtrit  # Student's distribution
+
+from ..validation import check_number
+
+__all__ = ["FEWEST", "Difference", "compare", "difference", "holm"]
+
+FEWEST = 5
+"""With fewer rows or groups than this no interval over them is given."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference of two methods, a less b, with what is not known of it; made by `difference`.
+
+    Attributes
+    ----------
+    value : float
+        Mean over seeds.
+    low, high : float
+        Interval; NaN where there are too few rows or groups for one.
+    std : float
+        Standard error of the value; NaN without an interval.
+    p : float
+        Two-sided p-value of no difference; NaN without an interval.
+    seeds : int
+        Trainings, each with weights, order and mostly outcomes of its own. An interval over one
+        training is about its test rows and says nothing about the methods.
+    units : int or None
+        Test rows, or groups of them, that were resampled; None where seeds alone count.
+    """
+
+    value: float
+    low: float
+    high: float
+    std: float
+    p: float
+    seeds: int
+    units: int | None = None
+
+    @property
+    def resolved(self):
+        """Whether the interval leaves out 0."""
+        return bool(self.low > 0 or self.high < 0)
+
+    def text(self, scale=100, digits=2):
+        """Return such as ``+0.12 [-0.05, +0.30]``, times `scale`; small ones with more digits."""
+        if 0 < abs(scale * self.value) < 0.5 * 10.0**-digits:
+            digits += 2
+        value, low, high = (f"{scale * v:+.{digits}f}" for v in (self.value, self.low, self.high))
+        return value if np.isnan(self.low) else f"{value} [{low}, {high}]"
+
+
+def difference(values, samples=None, units=None, shared=False, level=0.95):
+    r"""Put an interval on a difference that was measured with one seed or several.
+
+    Parameters
+    ----------
+    values : array-like of shape (seeds,)
+        The difference of each seed, on its test rows as they are.
+    samples : array-like of shape (replicates, seeds), optional
+        The same on bootstrap resamples of the test rows, or of whole groups of them. Needed for
+        one seed, and where seeds share their test rows: then each replicate must have drawn the
+        same rows for all seeds.
+    units : int, optional
+        How many rows or groups were resampled; needed with `samples`.
+    shared : bool, default=False
+        Whether all seeds have the same test rows.
+    level : float, default=0.95
+        Coverage, in (0, 1).
+
+    Returns
+    -------
+    Difference
+        With one seed, :math:`\pm t_{G-1} s` where s is the bootstrap deviation (scaled by
+        :math:`\sqrt{G / (G - 1)}`, which resampling G units leaves out). With test rows of each
+        seed's own, Student's interval over the seeds' values: their spread holds the noise of rows
+        already. With shared rows both at right angles, :math:`\sqrt{t_{G-1}^2 V_r + t_{S-1}^2
+        V_s}`, where :math:`V_r` is the variance over resampled rows of the mean over seeds,
+        and :math:`V_s` what seeds differ by beyond the noise that rows leave in each of them.
+
+    Raises
+    ------
+    ValueError
+        If `values` is empty, `samples` has another number of seeds, or `units` is missing.
+
+    Examples
+    --------
+    >>> difference([-0.2, -0.1, -0.3]).text(scale=1)
+    '-0.20 [-0.45, +0.05]'
+    """
+    check_number(level, "level", 0, 1, exclusive=True)
+    values = np.atleast_1d(np.asarray(values, dtype=float))
+    seeds, mean = len(values), float(values.mean()) if len(values) else np.nan
+    if values.ndim != 1 or not seeds:
+        raise ValueError(f"values must hold one number for each seed; got shape {values.shape}.")
+    parts, units = _variances(values, samples, units, shared)
+    if parts is None or not np.isfinite(mean):
+        return Difference(mean, *[np.nan] * 4, seeds, units)
+
+    def half(level):
+        return np.sqrt(sum(stdtrit(df, (1 + level) / 2) ** 2 * v for v, df in parts))
+
+    low, high, std = (
+        mean - half(level),
+        mean + half(level),
+        float(np.sqrt(sum(v for v, _ in parts))),
+    )
+    return Difference(mean, low, high, std, _p_value(abs(mean), parts, half), seeds, units)
+
+
+def _variances(values, samples, units, shared):
+    """The variances of the mean and their degrees of freedom, or None where there can be none."""
+    seeds = len(values)
+    if seeds > 1 and not shared:
+        return [(values.var(ddof=1) / seeds, seeds - 1)], None
+    if samples is None or units is None:
+        raise ValueError("samples and units must be given for one seed and for shared test rows.")
+    samples = np.asarray(samples, dtype=float).reshape(len(samples), -1)
+    if samples.shape[1] != seeds:
+        raise ValueError(f"samples must have {seeds} columns, one a seed; got {samples.shape[1]}.")
+    samples = samples[np.isfinite(samples).all(axis=1)]  # AUC of a resample of one class
+    if units < FEWEST or len(samples) < 2:
+        return None, units
+    spread = units / (units - 1)
+    rows = spread * samples.mean(axis=1).var(ddof=1)
+    if seeds == 1:
+        return [(rows, units - 1)], units
+    each = spread * samples.var(axis=0, ddof=1).mean()  # of one seed's rows
+    between = values.var(ddof=1) / seeds - (each - rows) / (seeds - 1)
+    return [(rows, units - 1), (max(between, 0.0), seeds - 1)], units
+
+
+def _p_value(distance, parts, half):
+    """One less the level at which the interval ends at 0."""
+    if len(parts) == 1 or not parts[1][0]:
+        variance, df = parts[0]
+        return (
+            float(2 * stdtr(df, -distance / np.sqrt(variance)))
+            if variance
+            else 1.0 * (not distance)
+        )
+    if distance <= half(1e-12):
+        return 1.0
+    if distance >= half(1 - 1e-12):
+        return 0.0
+    return 1 - brentq(lambda level: half(level) - distance, 1e-12, 1 - 1e-12)
+
+
+def compare(runs, a, b, metric, shared=False, level=0.95):
+    """Compare two rows of the same table over one training or several.
+
+    Parameters
+    ----------
+    runs : list of probnb.metrics.Bootstrap
+        One a seed. For shared test rows all must come from the same rows in the same order with
+        the same seed of the resamples.
+    a, b : str
+        Names of rows.
+    metric : str
+        Name of a metric.
+    shared : bool, default=False
+        Whether all seeds have the same test rows.
+    level : float, default=0.95
+        Coverage.
+
+    Returns
+    -------
+    Difference
+        Of a less b.
+    """
+    values, samples = [], []
+    for run in runs:
+        i, j = run.point.index.get_loc(a), run.point.index.get_loc(b)
+        k = run.point.columns.get_loc(metric)
+        with np.errstate(invalid="ignore"):  # infinity less infinity
+            values.append(run.point.iat[i, k] - run.point.iat[j, k])
+            samples.append(run.samples[:, i, k] - run.samples[:, j, k])
+    alone = len(runs) > 1 and not shared
+    return difference(
+        values,
+        None if alone else np.stack(samples, axis=1),
+        None if alone else min(run.units for run in runs),
+        shared,
+        level,
+    )
+
+
+def holm(p_values):
+    """Correct p-values of differences that are looked at side by side, by Holm's (1979) rule.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (k,)
+        Uncorrected; NaN stays NaN and does not count.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Corrected: those at most alpha hold together with an error rate of alpha.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = pd.Series(p_values, dtype=float)
+    known = p.dropna().sort_values()
+    steps = known * np.arange(len(known), 0, -1)
+    return steps.cummax().clip(upper=1).reindex(p.index).to_numpy()
