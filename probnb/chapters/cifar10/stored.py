@@ -17,7 +17,7 @@ import pandas as pd
 from ... import store
 from ...experiment.results import TABLES, find_runs, on_test, read_results
 from ...methods import METHODS
-from ...metrics.people import second_group
+from ...metrics.votes import check_votes
 from .study import across_seeds, trained_models
 from .tasks import TASKS, USUAL, task_label
 
@@ -127,10 +127,10 @@ def publish(runs, directory):
         rows.append(points[["method", "value", "spread"]].assign(metric="models", reference=""))
     if "k" in tests[0]:
         pooled = pd.concat(tests)
-        group = second_group(pooled["k"].to_numpy(), pooled["n"].to_numpy(), PEOPLE)
-        group = group.drop(index=np.inf)
-        people = {"method": "people", "metric": "mse_p", "reference": group.index.astype(int)}
-        rows.append(pd.DataFrame({**people, "value": group["mse_p"].to_numpy()}))
+        # the share of m other people has MSE_p = p (1 - p) / m
+        variance = check_votes(pooled["k"].to_numpy(), pooled["n"].to_numpy()).variance().mean()
+        people = {"method": "people", "metric": "mse_p", "reference": PEOPLE}
+        rows.append(pd.DataFrame({**people, "value": variance / np.array(PEOPLE)}))
     comparison = pd.concat(rows, ignore_index=True)
     record = runs[0][1].record
     for results, stored in runs:

@@ -10,9 +10,7 @@ from scipy.stats import spearmanr
 from scipy.stats import t as student
 
 from ...methods import METHODS
-from ...metrics import brier, kl_p, mse_p
-from ...metrics.people import entropy_terms, kl_terms
-from ...metrics.repeated import repeated_distance
+from ...metrics import brier, kl_p, mse_p, repeated_distance
 from ...metrics.votes import check_votes
 from ...published import published
 from ...validation import check_choice, check_integer, check_number
@@ -269,7 +267,7 @@ def unbias_epochs(epochs, k, n):
     votes = check_votes(k, n)
     share = votes.share
     noise = (votes.variance() / votes.counts).mean()
-    lost = (entropy_terms(k, n)[0] - entr(share) - entr(1 - share)).mean()
+    lost = (votes.entropy() - entr(share) - entr(1 - share)).mean()
     return epochs.assign(mse_p=epochs["mse_p"] - noise, kl_p=epochs["kl_p"] - lost)
 
 
@@ -328,7 +326,7 @@ def _terms(table, method, metric):
     if "k" in table:
         k, n = table["k"].to_numpy(), table["n"].to_numpy()
         if metric == "kl_p":
-            return kl_terms(k, n, p_hat)[0]
+            return check_votes(k, n, least=1).divergence(p_hat)
         return check_votes(k, n).squared_error(p_hat)
     p = table["p"].to_numpy(float)
     if metric == "mse_p":

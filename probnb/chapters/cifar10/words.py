@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from ...methods import METHODS
-from ...metrics.people import entropy_terms
+from ...metrics.votes import check_votes
 from .study import brier_follows, needed_at_zero
 from .tables import interval_text, mean_text
 from .tasks import task_label
@@ -91,7 +91,7 @@ def say_kl(stored):
     str
         Markdown.
     """
-    bias = float(entropy_terms([0], [9])[1][0])
+    bias = float(check_votes([0], [9]).bias()[0])
     lines = [f"With nine votes the entropy is at most {bias:.4f} nats off, in all rows alike.\n"]
     for task in stored:
         mse, kl = task.table(), task.table("kl_p")
