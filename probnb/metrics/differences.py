@@ -51,6 +51,8 @@ class Difference:
 
     def text(self, scale=100, digits=2):
         """Return such as ``+0.12 [-0.05, +0.30]``, times `scale`; small ones with more digits."""
+        if np.isnan(self.value):
+            return "not defined"  # AUC of one class, or infinity less infinity
         if 0 < abs(scale * self.value) < 0.5 * 10.0**-digits:
             digits += 2
         value, low, high = (f"{scale * v:+.{digits}f}" for v in (self.value, self.low, self.high))

@@ -41,7 +41,7 @@ class Metric:
         Whether it compares with the true probabilities instead of outcomes.
     lower_is_better : bool, default=True
         Which direction is better.
-    bounds : (float, float), default=(0, 1)
+    bounds : (float, float), optional
         Least and largest value that it can have.
     """
 
@@ -51,7 +51,7 @@ class Metric:
     ranked: Callable | None = None
     needs_truth: bool = False
     lower_is_better: bool = True
-    bounds: tuple[float, float] = (0.0, 1.0)
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def of(self, sample, weights=None):
         """Return the value on a checked sample, with other weights if given."""
@@ -66,15 +66,17 @@ class Metric:
         return float(self.function(truth, sample.p_hat, weights=weights))
 
 
+UNIT, POSITIVE = (0.0, 1.0), (0.0, math.inf)
+
 METRICS = {
-    "mse_p": Metric(scores.mse_p, "MSE_p", scores.mse_p_rows, needs_truth=True),
-    "kl_p": Metric(scores.kl_p, "KL_p", scores.kl_p_rows, needs_truth=True, bounds=(0, math.inf)),
-    "ece": Metric(binning.ece, "ECE", ranked=binning.ece_ranked),
-    "mce": Metric(binning.mce, "MCE", ranked=binning.mce_ranked),
-    "ks": Metric(binning.ks_error, "KS", ranked=binning.ks_ranked),
-    "brier": Metric(scores.brier, "Brier", lambda s: (s.p_hat - s.y) ** 2),
-    "auc": Metric(scores.auc, "AUC", ranked=scores.auc_ranked, lower_is_better=False),
-    "nll": Metric(scores.nll, "NLL", lambda s: scores.nll_rows(s.y, s.p_hat), bounds=(0, math.inf)),
+    "mse_p": Metric(scores.mse_p, "MSE_p", scores.mse_p_rows, needs_truth=True, bounds=UNIT),
+    "kl_p": Metric(scores.kl_p, "KL_p", scores.kl_p_rows, needs_truth=True, bounds=POSITIVE),
+    "ece": Metric(binning.ece, "ECE", ranked=binning.ece_ranked, bounds=UNIT),
+    "mce": Metric(binning.mce, "MCE", ranked=binning.mce_ranked, bounds=UNIT),
+    "ks": Metric(binning.ks_error, "KS", ranked=binning.ks_ranked, bounds=UNIT),
+    "brier": Metric(scores.brier, "Brier", lambda s: (s.p_hat - s.y) ** 2, bounds=UNIT),
+    "auc": Metric(scores.auc, "AUC", ranked=scores.auc_ranked, lower_is_better=False, bounds=UNIT),
+    "nll": Metric(scores.nll, "NLL", lambda s: scores.nll_rows(s.y, s.p_hat), bounds=POSITIVE),
 }
 """The metrics by name, in the order of tables."""
 

@@ -84,15 +84,20 @@ class Bootstrap:
 
         Notes
         -----
-        Why not percentiles: resampling 9 groups, those of the Brier score hold it in 87 % of
-        studies and these in 94 %; and percentiles of a calibration error are biased twice, which
-        leaves out even the value itself.
+        Why not percentiles: of 9 groups those of the Brier score hold it in 90 % of simulated
+        studies, these in 95 %; and percentiles of a calibration error, biased in the sample and
+        again in its resamples, may leave out even the value itself.
         """
         check_number(level, "level", 0, 1, exclusive=True)
-        point, bias = self.point.to_numpy(float), np.array([self.bias.get(m, 0) for m in self.point])
+        point, bias = (
+            self.point.to_numpy(float),
+            np.array([self.bias.get(m, 0) for m in self.point]),
+        )
         half = np.full(point.shape, np.nan)
         if self.units >= FEWEST:
-            scale = stdtrit(self.units - 1, (1 + level) / 2) * np.sqrt(self.units / (self.units - 1))
+            scale = stdtrit(self.units - 1, (1 + level) / 2) * np.sqrt(
+                self.units / (self.units - 1)
+            )
             half = scale * _std(self.samples, 1) + bias
         least, most = np.transpose([METRICS[m].bounds for m in self.point])
         # an unbiased estimate may itself be out of range

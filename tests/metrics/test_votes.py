@@ -119,7 +119,9 @@ def test_the_interval_of_groups_covers(patients):
     groups = np.repeat(np.arange(patients), 5)  # five rows share p and the error
     covered, ignoring = [], []
     for _ in range(500):
-        p, error = (np.repeat(x, 5) for x in rng.uniform([[0], [0.2]], [[0.4], [0.6]], (2, patients)))
+        p, error = (
+            np.repeat(x, 5) for x in rng.uniform([[0], [0.2]], [[0.4], [0.6]], (2, patients))
+        )
         k, truth = rng.binomial(8, p), (0.6**3 - 0.2**3) / 1.2
         for g, out in ((groups, covered), (None, ignoring)):
             e = repeated_distance(k, np.full(len(p), 8), p + error, groups=g)
