@@ -15,8 +15,7 @@ from scipy.stats import chi2, mannwhitneyu, norm
 from ..calibrators import PlattScaling, logits_from_probabilities
 from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.decomposition import brier_decomposition
-from ..metrics.intervals import proportion_interval
-from ..metrics.repeated import repeated_distance
+from ..metrics.intervals import proportion_interval, repeated_distance
 from ..metrics.resampling import bootstrap
 from ..validation import check_choice, check_integer
 from .read import LARGEST
@@ -169,7 +168,7 @@ def distance_table(table, level=0.95):
     -------
     DataFrame
         One row per column: ``mse_p`` and ``kl_p``, estimated by
-        `probnb.metrics.repeated.repeated_distance`, each with ``_low`` and ``_high``.
+        `probnb.metrics.repeated_distance`, each with ``_low`` and ``_high``.
     """
     rows = {}
     for name, p_hat in table.predictions.items():
