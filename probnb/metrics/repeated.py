@@ -21,6 +21,7 @@ from ..validation import (
     check_same_length,
     check_vector,
 )
+from .differences import FEWEST
 from .sample import check_row_weights
 from .votes import check_votes
 
@@ -288,7 +289,7 @@ def clustered_mean(terms, weight, groups=None, level=0.95):
     Returns
     -------
     value, std, low, high : float
-        NaN but for the value where there is one row or group only.
+        NaN but for the value where there are fewer than 5 rows or groups.
     """
     check_number(level, "level", 0, 1, exclusive=True)
     with np.errstate(invalid="ignore"):  # infinity less infinity: no standard error
@@ -297,7 +298,7 @@ def clustered_mean(terms, weight, groups=None, level=0.95):
         if groups is not None:
             deviation = np.bincount(factorize(groups)[0], deviation)
         clusters = len(deviation)
-        if clusters == 1:
+        if clusters < FEWEST:
             return float(value), np.nan, np.nan, np.nan
         std = np.sqrt(deviation @ deviation * clusters / (clusters - 1))
         half = student.ppf((1 + level) / 2, clusters - 1) * std
