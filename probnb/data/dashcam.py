@@ -242,7 +242,8 @@ def follow(scene, frames, first, counts, left_out):
                 counts["unlabelled"] += 1
                 continue
             past = [frames.get(place - back) for back in range(HISTORY)]
-            trail = [f.vehicles.get(code, ((0,) * 4,)) if f and f.vehicles else None for f in past]
+            usable = all(f is not None and f.vehicles is not None for f in past)
+            trail = [f.vehicles.get(code, ((0,) * 4,)) for f in past] if usable else [None]
             if any(step is None for step in trail):
                 counts["lost"] += 1
                 continue

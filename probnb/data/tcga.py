@@ -163,7 +163,7 @@ def _read(path):
             raise ValueError(f"{path.name} must have a column {column!r}; it has none.")
     wrong = {
         "case_id": ~table["case_id"].astype(str).str.fullmatch(r"[^-]+-[^-]+-[^-]+"),
-        "survival_months": ~(table["survival_months"] >= 0),
+        "survival_months": ~(pd.to_numeric(table["survival_months"], errors="coerce") >= 0),
         "censorship": ~table["censorship"].isin([0, 1]),
         "is_female": ~table["is_female"].isin([0, 1]) & table["is_female"].notna(),
     }
@@ -172,7 +172,7 @@ def _read(path):
             row = int(np.argmax(rows))
             raise ValueError(
                 f"{column} must be {MEANING[column]} in every row of {path.name}; got "
-                f"{table[column].iloc[row]!r} in row {row}."
+                f"{table[column].astype(object).iloc[row]!r} in row {row}."
             )
     return table
 

@@ -1,15 +1,23 @@
-"""Bags on disk: what is written is read, batch by batch, and nothing in a file is run."""
+"""Slides: what is written is read, batch by batch; of simulated ones the truth is the truth."""
 
-import io
 import pickle
 
 import h5py
 import numpy as np
 import pytest
 import torch
+from scipy.stats import kstest, spearmanr
 
 from probnb.data import Bags, ProbabilityData, ragged
-from probnb.data.bags import convert_release, load_tensors, read_bags, slide_splits, write_bags
+from probnb.data.slides import (
+    read_bags,
+    simulate_follow_up,
+    simulate_slides,
+    slide_splits,
+    survival_probability,
+    write_bags,
+)
+from probnb.data.survival import survival_splits
 from probnb.training.batches import make_fabric, predict_logits
 from probnb.training.models import AttentionMIL
 
@@ -21,7 +29,7 @@ def bags(dtype=np.float32, features=5):
     return [rng.normal(size=(n, features)).astype(dtype) for n in LENGTHS]
 
 
-@pytest.mark.parametrize("suffix", [".h5", ".hdf5", ".safetensors"])
+@pytest.mark.parametrize("suffix", [".h5", ".hdf5"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_a_file_of_bags_comes_back(tmp_path, suffix, dtype):
     path = tmp_path / f"slides{suffix}"
@@ -40,9 +48,8 @@ def test_a_file_of_bags_comes_back(tmp_path, suffix, dtype):
     assert (x[1, 1:] == 0).all()
 
 
-@pytest.mark.parametrize("suffix", [".h5", ".safetensors"])
-def test_stored_bags_go_to_other_processes_and_are_cut_by_row(tmp_path, suffix):
-    path = tmp_path / f"slides{suffix}"
+def test_stored_bags_go_to_other_processes_and_are_cut_by_row(tmp_path):
+    path = tmp_path / "slides.h5"
     write_bags(path, bags())
     stored, _ = read_bags(path)
     stored.batch([0])  # the file is open now
@@ -110,17 +117,16 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 
 
 def test_files_that_are_not_bags(tmp_path):
-    with pytest.raises(ValueError, match=r"path's end must be one of .h5, .hdf5, .safetensors"):
+    with pytest.raises(ValueError, match=r"path's end must be one of .h5, .hdf5"):
         read_bags(tmp_path / "slides.pt")
     with pytest.raises(ValueError, match="does not exist"):
         read_bags(tmp_path / "slides.h5")
-    for suffix in (".h5", ".safetensors"):
-        (tmp_path / f"broken{suffix}").write_bytes(b"not a file of bags")
-        with pytest.raises(ValueError, match="must hold values and lengths"):
-            read_bags(tmp_path / f"broken{suffix}")
+    (tmp_path / "broken.h5").write_bytes(b"not a file of bags")
+    with pytest.raises(ValueError, match="must hold values and lengths"):
+        read_bags(tmp_path / "broken.h5")
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["values"] = np.ones((3, 2))
-    with pytest.raises(ValueError, match="has no lengths"):
+    with pytest.raises(ValueError, match="must hold values and lengths"):
         read_bags(tmp_path / "other.h5")
 
 
@@ -195,95 +201,12 @@ def test_predictions_come_back_in_the_order_of_the_rows(monkeypatch):
     torch.testing.assert_close(logits, alone)
 
 
-# The authors' release, two pickled mappings by slide.
-
-
-def release(tmp_path, tiles, outcomes, how="pickle"):
-    paths = tmp_path / "train_embeddings.pkl", tmp_path / "train_outcomes.pkl"
-    for path, content in zip(paths, (tiles, outcomes)):
-        if how == "torch":
-            torch.save(content, path)
-        else:
-            path.write_bytes(pickle.dumps(content))
-    return paths
-
-
-@pytest.mark.parametrize("how", ["pickle", "torch"])
-@pytest.mark.parametrize("kind", [torch.from_numpy, np.asarray])
-def test_released_layout_becomes_bags(tmp_path, how, kind):
-    if how == "torch" and kind is np.asarray:
-        pytest.skip("torch's restricted reader takes tensors only")
-    tiles = {i: kind(bag) for i, bag in enumerate(bags())}
-    outcomes = {i: (i % 2, 0.5) for i in tiles}
-    paths = release(tmp_path, tiles, outcomes, how)
-    assert convert_release(*paths, tmp_path / "train.h5") == 4
-    stored, columns = read_bags(tmp_path / "train.h5")
-    np.testing.assert_array_equal(columns["outcomes"], [0, 1, 0, 1])
-    assert columns["ids"].tolist() == ["0", "1", "2", "3"]
-    for i, bag in enumerate(bags()):
-        np.testing.assert_array_equal(stored.batch([i])[0][0], bag)
-
-
-class Harmful:
-    """What a hostile file would hold: a call of the reader's own Python."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-class HarmfulInside:
-    """The same, hidden in the bytes of a tensor's storage."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        buffer = io.BytesIO()
-        torch.save(Harmful(self.path), buffer)
-        return torch.storage._load_from_bytes, (buffer.getvalue(),)
-
-
-@pytest.mark.parametrize("harm", [Harmful, HarmfulInside])
-@pytest.mark.parametrize("how", ["pickle", "torch"])
-def test_nothing_in_a_released_file_is_run(tmp_path, harm, how):
-    trap = tmp_path / "trap"
-    paths = release(tmp_path, {0: harm(trap)}, {0: (1, 0.5)}, how)
-    with pytest.raises(ValueError, match="path must hold tensors and arrays only"):
-        convert_release(*paths, tmp_path / "train.h5")
-    assert not trap.exists()
-    assert not (tmp_path / "train.h5").exists()
-
-
-def test_a_cut_release_and_one_that_does_not_match(tmp_path):
-    tiles = {0: bags()[0], 1: bags()[1]}
-    first, second = release(tmp_path, tiles, {0: (1, 0.5)})
-    with pytest.raises(ValueError, match="must have the same slides; 1 are in one only: '1'"):
-        convert_release(first, second, tmp_path / "train.h5")
-    first.write_bytes(first.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="path must hold tensors"):
-        load_tensors(first)
-    first.write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(ValueError, match="must be a mapping by slide; got list"):
-        convert_release(first, second, tmp_path / "train.h5")
-    with pytest.raises(ValueError, match="does not exist"):
-        load_tensors(tmp_path / "absent")
-
-
-def test_an_empty_bag_in_a_release_is_an_error(tmp_path):
-    paths = release(tmp_path, {0: torch.ones(2, 3), 1: torch.ones(0, 3)}, {0: (1, 0), 1: (0, 0)})
-    with pytest.raises(ValueError, match=r"bag 1 has shape \(0, 3\)"):
-        convert_release(*paths, tmp_path / "train.h5")
-
-
 # Splits of stored slides.
 
 
 def three_parts(folder, groups):
     for name, own in groups.items():
-        suffix = ".safetensors" if name == "val" else ".h5"
+        suffix = ".hdf5" if name == "val" else ".h5"
         columns = {"outcomes": [0, 1, 1, 0], "groups": np.array(own)}
         write_bags(folder / (name + suffix), bags(), **columns)
 
@@ -293,6 +216,7 @@ def test_stored_slides_are_splits(tmp_path):
     splits = slide_splits(tmp_path)
     assert [len(part) for part in splits.parts().values()] == [4, 4, 4]
     assert splits.train.groups.tolist() == list("aabc")
+    assert splits.report["unused columns"] == []
     x, mask = splits.to("cpu").test.batch(torch.tensor([0, 2]))
     assert (x.shape, mask.sum().item()) == ((2, 7, 5), 10)
 
@@ -304,8 +228,123 @@ def test_stored_slides_that_share_a_patient_are_refused(tmp_path):
 
 
 def test_a_part_that_is_missing_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"one file train.h5\|.hdf5\|.safetensors"):
+    with pytest.raises(ValueError, match=r"one file train.h5\|.hdf5"):
         slide_splits(tmp_path)
     write_bags(tmp_path / "train.h5", bags())
     with pytest.raises(ValueError, match=r"train.h5 must have a column outcomes"):
         slide_splits(tmp_path)
+
+
+def test_other_features_of_as_many_tiles_are_other_data(tmp_path):
+    groups = {"train": list("aabc"), "val": list("defg"), "test": list("hijk")}
+    three_parts(tmp_path, groups)
+    before = slide_splits(tmp_path)
+    write_bags(tmp_path / "train.h5", [2 * bag for bag in bags()], outcomes=[0, 1, 1, 0],
+               groups=np.array(groups["train"]))  # fmt: skip
+    after = slide_splits(tmp_path)
+    assert len(after.train.inputs.values) == len(before.train.inputs.values)
+    assert after.source != before.source
+    three_parts(tmp_path, groups)
+    assert slide_splits(tmp_path).source == before.source
+
+
+def test_columns_that_are_not_used_are_named(tmp_path):
+    for name in ("train", "val", "test"):
+        names = [f"{name}{i}" for i in range(4)]
+        write_bags(tmp_path / f"{name}.h5", bags(), outcomes=[0, 1, 1, 0], ids=names, age=[1] * 4)
+    report = slide_splits(tmp_path).report
+    assert report["unused columns"] == ["train.h5/age", "val.h5/age", "test.h5/age"]
+
+
+def test_patients_that_only_some_parts_name_are_refused(tmp_path):
+    three_parts(tmp_path, {"train": list("aabc"), "val": list("defg"), "test": list("hijk")})
+    write_bags(tmp_path / "test.h5", bags(), outcomes=[0, 1, 1, 0])
+    with pytest.raises(ValueError, match="groups must be in all three files or in none"):
+        slide_splits(tmp_path)
+
+
+def test_the_truth_is_how_often_patients_live_to_the_horizon():
+    for severity in (-1.0, 0.0, 1.5):
+        _, _, survival = simulate_follow_up(np.full(20_000, severity), seed=1)
+        share = (survival > 60).mean()
+        assert share == pytest.approx(survival_probability(severity), abs=0.015)
+    assert survival_probability(0) == 0.5
+
+
+def test_survival_is_exponential_with_proportional_hazards():
+    severity = np.full(5000, 1.0)
+    _, _, survival = simulate_follow_up(severity, seed=2)
+    hazard = np.log(2) * np.exp(0.7) / 60
+    assert kstest(survival * hazard, "expon").pvalue > 0.01
+
+
+@pytest.mark.parametrize("censored", [0, 0.2, 0.5, 0.9])
+def test_censoring_hides_the_share_asked_for(censored):
+    severity = np.random.default_rng(0).standard_normal(20_000)
+    months, died, survival = simulate_follow_up(severity, censored, seed=3)
+    hidden = (died == 0) & (months < 60)
+    assert hidden.mean() == pytest.approx(censored, abs=0.015)
+    assert (months <= survival).all()
+    np.testing.assert_array_equal(died == 1, months == survival)
+    if censored:  # independent of the severity
+        assert abs(spearmanr(severity, months / survival)[0]) < 0.5
+
+
+def test_follow_up_is_the_same_for_the_same_seed_whatever_is_censored():
+    severity = np.linspace(-1, 1, 50)
+    _, _, a = simulate_follow_up(severity, 0.2, seed=4)
+    _, _, b = simulate_follow_up(severity, 0.8, seed=4)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_slides_of_a_patient_share_the_truth_and_have_tiles():
+    cohort = simulate_slides(100, seed=0)
+    assert len(cohort) > 100
+    assert cohort.report["slides"] == len(cohort)
+    assert cohort.inputs.lengths.min() >= 1
+    assert len(np.unique(cohort.patients)) == 100
+    assert set(cohort.covariates["stage"]) <= {"I", "II", "III", "IV", "unknown"}
+    splits = survival_splits(cohort)
+    assert splits.known
+    again = simulate_slides(100, seed=0)
+    np.testing.assert_array_equal(again.inputs.values, cohort.inputs.values)
+    other = simulate_slides(100, seed=1)
+    assert other.source != cohort.source
+
+
+def test_few_tiles_carry_the_severity():
+    cohort = simulate_slides(300, features=8, noise=0.0, seed=5)
+    bags, p = cohort.inputs, cohort.probabilities
+    severity = np.log(np.log(p) / np.log(0.5)) / 0.7
+    first = bags.values[bags.offsets]  # the first tile of each slide shows the tumour
+    design = np.column_stack([first, np.ones(len(first))])
+    fitted = design @ np.linalg.lstsq(design, severity, rcond=None)[0]
+    np.testing.assert_allclose(fitted, severity, atol=1e-3)
+    last = bags.values[bags.offsets + bags.lengths - 1][bags.lengths > 1]
+    design = np.column_stack([last, np.ones(len(last))])
+    of = severity[bags.lengths > 1]
+    fitted = design @ np.linalg.lstsq(design, of, rcond=None)[0]
+    assert np.corrcoef(fitted, of)[0, 1] < 0.6  # most other tiles do not
+
+
+def test_a_lone_tile_is_enough():
+    cohort = simulate_slides(20, tiles=1, seed=6)
+    assert (cohort.inputs.lengths == 1).any()
+    x, mask = survival_splits(cohort, folds=3).train.batch([0])
+    assert mask.any()
+    assert x.ndim == 3
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"patients": 3}, "patients must be an integer of at least 10"),
+        ({"features": 1}, "features must be an integer of at least 2"),
+        ({"informative": 1.5}, "informative must be a finite number"),
+        ({"censored": 1}, "censored must be a finite number"),
+        ({"noise": -1}, "noise must be a finite number"),
+    ],
+)
+def test_wrong_settings(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        simulate_slides(**kwargs)
