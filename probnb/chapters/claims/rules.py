@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...experiment import evidence
 from ...methods import METHODS
-from ...metrics import METRICS, Difference, difference
+from ...metrics import Difference, difference
 from ...published import published
 from ...scenarios import SCENARIOS
 from . import statistics
