@@ -484,9 +484,9 @@ def test_damaged_or_interrupted_cache(folder, table, cache, monkeypatch, caplog)
 
 
 def test_images_beyond_memory_stay_on_disk(folder, table, monkeypatch):
-    held = load_images(folder, table, size=12)
+    held = load_images(folder, table, size=12).to("cpu")
     monkeypatch.setattr(images, "IN_MEMORY", 1000)
-    mapped = load_images(folder, table, size=12)
+    mapped = load_images(folder, table, size=12).to("cpu")
     for name, part in mapped.parts().items():
         assert isinstance(part.inputs, MappedRows)
         expected = getattr(held, name)
