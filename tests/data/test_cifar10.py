@@ -121,11 +121,12 @@ def test_torchvisions_files_are_not_unpickled_when_they_are_not_the_published_on
         read_cifar10(torchvision_folder)
 
 
-def test_images_without_parts_are_split_and_corrupt_ones_named(folder, tmp_path, caplog):
+def test_corrupt_images_and_others_are_named(folder, tmp_path, caplog):
     (folder / "train" / "cat" / "0001.png").write_bytes(b"not an image")
-    _, labels, part, _, _ = read_cifar10(folder / "train", cache_dir=tmp_path / "c")
-    assert len(labels) == 39 and 5 <= part.sum() <= 8
-    assert "skipped 1 files" in caplog.text and "cat/0001.png" in caplog.text
+    (folder / "stray.png").write_bytes(png(0))
+    _, labels, part, _, _ = read_cifar10(folder, cache_dir=tmp_path / "c")
+    assert len(labels) == 69 and part.sum() == 30
+    assert "skipped 2 files: ['stray.png', 'train/cat/0001.png']" in caplog.text
 
 
 def test_what_holds_no_classes_is_refused(tmp_path):

@@ -431,17 +431,11 @@ def test_links_in_an_archive_are_read_or_named(tmp_path):
         add(tar, "84_0_1_2017.jpg", kind=tarfile.SYMTYPE, link="../../etc/face.jpg")
         add(tar, "85_0_1_2017.jpg", kind=tarfile.SYMTYPE, link="85_0_1_2017.jpg")
         add(tar, "86_0_1_2017.jpg", kind=tarfile.LNKTYPE, link="nowhere")
-        add(tar, "../87_0_1_2017.jpg", noise(10))
-        add(tar, "/88_0_1_2017.jpg", noise(11))
     images, ages, _, report = read_utkface(path, 16)
     assert ages.tolist() == [20, 21, 22, 23, 24, 25, 70, 82, 83]
     assert torch.equal(images[0], images[6]) and torch.equal(images[0], images[7])
     assert report["duplicates"] == [[0, 6, 7]] and "1 without an ending" in report["left_out"]
     assert report["corrupt"] == [f"{age}_0_1_2017.jpg" for age in (84, 85, 86)]
-    assert report["unread"] == {
-        "../87_0_1_2017.jpg": "its name leads out of the archive",
-        "/88_0_1_2017.jpg": "its name leads out of the archive",
-    }
 
 
 def test_links_in_a_folder_are_read_or_named(folder, tmp_path):

@@ -341,7 +341,7 @@ def test_archives(tmp_path, table, kind, folder, monkeypatch):
     for name, (x, y) in every(load_images(path, table, size=12)).items():
         assert (x == plain[name][0]).all() and y == plain[name][1]
     pack(path, kind, [("../evil.png", encode(PIXELS[0]))])
-    with pytest.raises(ValueError, match=r"refused: it has names that lead out.*\.\./evil\.png"):
+    with pytest.raises(ValueError, match=r"refused: the name '\.\./evil\.png' leads out of it"):
         load_images(path, table, size=12)
     pack(path, kind, [("bomb.png", bytes(30_000_000))])
     monkeypatch.setattr("probnb.data.files.ROOM", 1_000_000)

@@ -6,8 +6,6 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from probnb.data.pictures import decode, decode_array, open_picture
@@ -224,33 +222,3 @@ def png(side, bits=8, lines=b""):
 def test_bad_files_are_refused_with_the_reason(content, reason):
     with pytest.raises(ValueError, match=reason):
         open_picture(content)
-
-
-SOURCES = [
-    encode(NOISE[:16, :16], "JPEG"),
-    encode(SMOOTH, "PNG"),
-    encode(SMOOTH, "TIFF", compression="tiff_lzw"),
-    encode(SMOOTH, "WEBP"),
-    encode(SMOOTH, "BMP"),
-    encode(Image.fromarray(SMOOTH).convert("CMYK"), "JPEG"),
-    encode(Image.fromarray(SMOOTH[:, :, 0]).convert("P"), "PNG"),
-]
-
-
-@pytest.mark.filterwarnings("ignore")
-@given(
-    st.sampled_from(SOURCES),
-    st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8),
-    st.integers(0, 10_000),
-)
-def test_hostile_bytes_give_an_image_or_a_reason(content, changes, cut):
-    content = bytearray(content)
-    for at, value in changes:
-        content[at % len(content)] = value
-    content = bytes(content[: max(1, cut % (2 * len(content)))])
-    try:
-        image, digest = decode(content, 8, "crop")
-    except ValueError as error:
-        assert str(error)
-    else:
-        assert image.shape == (3, 8, 8) and image.dtype == np.uint8 and len(digest) == 64

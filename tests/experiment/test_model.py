@@ -254,7 +254,7 @@ def test_an_archive_that_breaks_off_leaves_no_half_written_file(saved, tmp_path,
     out, options = tmp_path / "p.csv", ["--device", "cpu", "--batch-size", "4", "--quiet"]
     listed = list_files(archive)
     with pytest.MonkeyPatch.context() as patch:  # whole when it was listed, cut when it is read
-        patch.setattr("probnb.experiment.predict.list_images", lambda path: listed)
+        patch.setattr("probnb.experiment.predict.list_files", lambda path: listed)
         archive.write_bytes(content[: len(content) // 2 + 100])
         assert main(["predict", str(saved), str(archive), "-o", str(out), *options]) == 1
     assert "cannot be read as an archive" in capsys.readouterr().err
