@@ -38,7 +38,7 @@ TARGETS = {
 """Schedules of `probnb.training.targets.TARGETS` and the settings that a grid may give them."""
 
 RECIPE = ("schedule", "averaging", "epochs", "patience")
-"""What a row may have of its own in its `probnb.training.Recipe`; the rest is the profile's."""
+"""What a row may have of its own in its `Recipe`; the rest is the profile's."""
 
 LOSSES = ("ce", "focal", "entropy", "mmce")
 """Losses of `probnb.training.losses.LOSSES`; a grid gives a strength under the loss's own name."""
@@ -77,8 +77,6 @@ class Method:
     folds : int, default=0
         In how many parts the training rows are cut, so that each part is taught by a network that
         did not see it; 0 for the row's networks as they are, which have seen every row.
-    repeats : int, default=1
-        How many such cuts; a row is then taught by the mean of as many networks.
     recipe : dict, default={}
         What this row has of its own in its recipe: names in `RECIPE`. A cosine goes to its end.
 
@@ -99,7 +97,6 @@ class Method:
     grid: dict = field(default_factory=dict, hash=False)
     teachers: str | None = None
     folds: int = 0
-    repeats: int = 1
     recipe: dict = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
@@ -143,7 +140,6 @@ class Method:
 
     def _check_teachers(self):
         check_integer(self.folds, "folds", minimum=0)
-        check_integer(self.repeats, "repeats")
         taught = self.targets in ("taught", "taught_platt")
         if taught != (self.teachers is not None):
             raise ValueError(
@@ -151,8 +147,8 @@ class Method:
                 f"for others; got {self.teachers!r} for {self.targets!r}."
             )
         if not taught:
-            if self.folds or self.repeats > 1:
-                raise ValueError("folds and repeats are for rows with teachers.")
+            if self.folds:
+                raise ValueError("folds are for rows with teachers.")
             return
         row = METHODS[check_choice(self.teachers, METHODS, "teachers")]
         whole = row.calibrator is None and row.epoch == "best"
