@@ -1,4 +1,4 @@
-# make run      the main chapter, one scenario, on embedded data: out.ipynb
+# make run      the main chapter, one scenario, on embedded data: out.ipynb, and out.html to look at
 # make test     everything that must hold: lint, the book without a warning, notebooks, tests
 # make nightly  the same with every notebook at its usual size, 100,000 hostile inputs, and a workflow
 #               that is killed on the way
@@ -20,6 +20,7 @@ STAMP := $(VENV)/.installed
 TORCH = $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX) $$(grep -E '^torch(vision)?==' \
   requirements.txt),-c requirements.txt torch torchvision)
 QUIET := OMP_NUM_THREADS=1
+SMOKE := PROBNB_SMOKE=1 $(QUIET)
 
 .PHONY: run test nightly book report workflow install clean
 
@@ -27,12 +28,15 @@ QUIET := OMP_NUM_THREADS=1
 run: $(STAMP)
 	PROBNB_PROGRESS=text $(BIN)/papermill book/synthetic.ipynb out.ipynb -p scenario $(SCENARIO) \
 	  --no-progress-bar --log-output --log-level WARNING
+	$(BIN)/python -m probnb.page out.ipynb
 
+# Notebooks and book at the size of a test, in a store and a build folder of their own (_smoke). The
+# book reads the trainings that the notebooks left.
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PROBNB_SMOKE=1 $(BIN)/jupyter-book build book/ -W --keep-going --all
-	$(BIN)/pytest --nbval-lax --nbval-current-env book/synthetic.ipynb
+	$(SMOKE) $(BIN)/pytest -q --nbval-lax --nbval-current-env -n $(CORES) --dist loadfile book/
+	$(SMOKE) $(BIN)/jupyter-book build book/ -W --keep-going --all --path-output _smoke
 	$(QUIET) $(BIN)/pytest -rs -n $(CORES)
 
 nightly: $(STAMP) workflow
@@ -67,4 +71,4 @@ $(STAMP): requirements.txt pyproject.toml
 	touch $@
 
 clean:
-	rm -rf book/_build out.ipynb report.ipynb
+	rm -rf book/_build _smoke out.ipynb out.html report.ipynb report.html

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import sys
+from itertools import chain
+
+from tqdm import tqdm
 
 DESCRIPTION = """\
 Predict the probability of outcome 1 for new images with a model that was kept by the chapter on
-your own images (book/images.ipynb) or by probnb.model.save_model.
+your own images (book/images.ipynb) or by probnb.experiment.model.save_model.
 
 Writes CSV to standard output, one image a line: path, probability, and a reason in place of the
 probability where an image cannot be read. Progress and a summary go to standard error.
@@ -19,8 +21,8 @@ examples:
   python -m probnb predict model/ new_images/ > predictions.csv
   python -m probnb predict model/ new.zip --output predictions.csv --device cpu
 
-Images are JPEG, PNG, TIFF, WebP or BMP in a folder (subfolders included), a tar or zip, or an array
-(.npy, .npz, .h5, .zarr); each is prepared as in training: size, aspect, scale. The exit status is
+Images are JPEG, PNG, TIFF, WebP, BMP or GIF in a folder (subfolders included), a tar or zip, or an
+array (.npy, .npz, .h5, .zarr); each is prepared as in training: size, aspect, scale. The exit status is
 0 if every image was read, 3 if some could not be, 1 if nothing could be done.
 """
 
@@ -56,36 +58,37 @@ def main(arguments=None):
 
 
 def _predict(given):
-    from tqdm import tqdm
-
-    from .model import load_model  # torch: after the arguments
-    from .predict import image_entries, predict_images
+    from . import store  # torch: after the arguments
+    from .experiment.model import load_model
+    from .experiment.predict import image_entries, predict_entries
 
     model = load_model(given.model)
-    total, _ = image_entries(given.images, given.key)
-    rows = predict_images(
-        model, given.images, given.device, batch_size=given.batch_size, key=given.key
-    )
+    total, entries = image_entries(given.images, given.key)
+    rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
     first = next(rows)  # nothing is written where nothing can be done
-    bad = 0
-    with _output(given.output) as file:
-        write = csv.writer(file, lineterminator="\n").writerow
-        write(("path", "probability", "reason"))
-        with tqdm(total=total, unit="image", file=sys.stderr, disable=given.quiet) as bar:
-            for name, probability, reason in (row for rows in ([first], rows) for row in rows):
-                write((name, "" if probability is None else repr(probability), reason or ""))
-                bad += probability is None
-                bar.update()
-    print(f"{total - bad:,} of {total:,} images predicted.", file=sys.stderr)
-    return 0 if not bad else 1 if bad == total else 3
+    rows = tqdm(chain([first], rows), total=total, unit="image", disable=given.quiet)
+    bad = []
+
+    def write(file):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("path", "probability", "reason"))
+        for name, p, reason in rows:
+            writer.writerow((name, "" if p is None else repr(p), reason or ""))
+            bad.extend([name] * (p is None))
+
+    if given.output:
+        store.replace_file(given.output, lambda path: _write(path, write))
+    else:
+        if hasattr(sys.stdout, "reconfigure"):  # names of files need not be text
+            sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+        write(sys.stdout)
+    print(f"{total - len(bad):,} of {total:,} images predicted.", file=sys.stderr)
+    return 0 if not bad else 1 if len(bad) == total else 3
 
 
-def _output(path):
-    if path:
-        return open(path, "w", newline="", encoding="utf-8", errors="surrogateescape")
-    if hasattr(sys.stdout, "reconfigure"):  # names of files need not be text
-        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
-    return contextlib.nullcontext(sys.stdout)
+def _write(path, write):
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        write(file)
 
 
 if __name__ == "__main__":

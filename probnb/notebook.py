@@ -151,6 +151,8 @@ def check_path(path, name):
 def results_path(results_dir=None):
     """Return where runs are kept: `results_dir`, or by default ``runs`` in the project's folder.
 
+    Smoke runs (see `smoke`) lie apart, in ``_smoke``, where no page for readers looks.
+
     A notebook is started from the project's folder by papermill and from ``book`` by jupyter-book
     and by tests; all of them should find each other's finished work.
 
@@ -169,10 +171,8 @@ def results_path(results_dir=None):
         tried = _places(results_dir, "results_dir")
         return next((place for place in tried if place.exists()), tried[-1])
     here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "book" / "synthetic.py").exists():
-            return folder / "runs"
-    return here / "runs"
+    inside = (f for f in (here, *here.parents) if (f / "book" / "synthetic.py").exists())
+    return next(inside, here) / ("_smoke" if smoke() else "runs")
 
 
 def _places(path, name):

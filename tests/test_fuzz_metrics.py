@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from probnb.calibrators import CALIBRATORS, gain_parts
-from probnb.empirical import p_emp_bin, p_emp_kernel
 from probnb.metrics import (
     METRICS,
     bootstrap,
@@ -27,6 +26,7 @@ from probnb.metrics import (
     reliability_bins,
     repeated_distance,
 )
+from probnb.training.cape import p_emp_bin, p_emp_kernel
 
 INPUTS = int(os.environ.get("PROBNB_FUZZ", "200"))
 FUZZ = settings(

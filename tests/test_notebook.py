@@ -90,6 +90,9 @@ def test_paths(tmp_path, monkeypatch):
     assert results_path("here") == Path("here")
     monkeypatch.chdir(ROOT / "book")
     assert results_path() == ROOT / "runs"
+    monkeypatch.setenv("PROBNB_SMOKE", "1")
+    assert results_path() == ROOT / "_smoke"
+    monkeypatch.setenv("PROBNB_SMOKE", "0")
     monkeypatch.chdir(tmp_path)
     assert results_path() == tmp_path / "runs"
 

@@ -8,24 +8,21 @@ are simulated.
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import logging
-import os
-import tarfile
+import re
 import zlib
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from sklearn.datasets import load_digits
-from tqdm.auto import tqdm
 
-from .. import scenarios, store
+from .. import scenarios
 from ..validation import check_choice, check_integer
 from .augment import Mirror
 from .base import ProbabilityData, Splits
+from .files import list_files
+from .image_cache import MappedRows, decode_files, decode_rows
 from .judged import cut, judge
 
 __all__ = ["CLASSES", "load_cifar10", "load_cifar10h", "load_judged_digits", "read_cifar10"]
@@ -46,9 +43,6 @@ CLASSES = (
 
 VOTERS = 10
 """Simulated people who judge a digit."""
-
-CACHE_FORMAT = 1  # raise it when decoding changes, so that older caches are left alone
-_SUFFIXES = (".jpg", ".jpeg", ".png")
 
 log = logging.getLogger(__name__)
 
@@ -152,10 +146,10 @@ def load_cifar10h(question, data_dir, counts_dir, size=32, n=None, seed=0, cache
     check_choice(question, CLASSES, "question")
     seed = check_integer(seed, "seed", minimum=0)
     counts, original = _read_counts(Path(counts_dir).expanduser())
-    images, labels, part, ordered, checksum = read_cifar10(data_dir, size, cache_dir)
+    images, labels, part, names, checksum = read_cifar10(data_dir, size, cache_dir)
     images, labels = images[torch.from_numpy(part == 1)], labels[part == 1]
-    if not ordered:
-        images, labels = _original_order(images, labels, original)
+    if names is not None:
+        images, labels = _original_order(images, labels, names[-len(labels) :], original)
     if len(labels) != len(counts):
         raise ValueError(
             f"counts must have a row for each test image; got {len(counts)} and {len(labels)}."
@@ -228,9 +222,9 @@ def read_cifar10(path, size=32, cache_dir=None):
         Class numbers; of folders, in the alphabetical order of their names.
     part : ndarray of shape (n,)
         0 for training, 1 for test.
-    ordered : bool
-        Whether the images are in CIFAR-10's original order (torchvision's format) or in that of
-        classes and file names.
+    names : list of str or None
+        The files' names, in whose order images of folders are; None where they are in CIFAR-10's
+        original order (torchvision's format).
     checksum : str
         SHA-256 of the contents.
 
@@ -245,24 +239,39 @@ def read_cifar10(path, size=32, cache_dir=None):
     path = Path(path).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"data_dir must be CIFAR-10; {str(path)!r} does not exist.")
-    if path.name == "cifar-10-batches-py":
-        path = path.parent
+    path = path.parent if path.name == "cifar-10-batches-py" else path
     if (path / "cifar-10-batches-py").is_dir():
-        return _read_torchvision(path, size)
-    checksum = _checksum(path)
-    folder = cache_dir or os.environ.get("PROBNB_CACHE")
-    folder = folder or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
-    name = f"cifar10-v{CACHE_FORMAT}-{size}-{checksum[:16]}.safetensors"
-    cache = Path(folder).expanduser() / name
+        return _read_torchvision(path, size, cache_dir)
     try:
-        tensors, _ = store.load(cache)
-    except (FileNotFoundError, ValueError) as error:
-        if cache.exists():
-            log.warning("Cache %s cannot be read (%s): decoding again.", cache, error)
-        tensors, report = _decode(path, size)
-        store.save(cache, tensors, {"checksum": checksum, "report": json.dumps(report)})
-    labels, part = tensors["labels"].numpy(), tensors["part"].numpy()
-    return tensors["images"], labels, part, False, checksum
+        listing = list_files(path)
+        names = [name for name in listing.pictures() if name in listing.files]
+        decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
+    except ValueError as error:
+        raise ValueError(f"data_dir {error}") from None
+    places = [PurePosixPath(n) for n in names if decoded.reasons[decoded.row[n]] is None]
+    inside = [place for place in places if place.parent.name]
+    parts = {place.parent.parent.name for place in inside}
+    if divided := parts >= {"train", "test"}:
+        inside = [place for place in inside if place.parent.parent.name in ("train", "test")]
+    inside.sort(key=lambda place: (place.parent.parent.name, place.parent.name, place.name))
+    if left := sorted({*names, *listing.skipped} - {str(place) for place in inside}):
+        log.warning("CIFAR-10: skipped %d files: %s", len(left), ascii(left[:10]))
+    classes = sorted({place.parent.name for place in inside})
+    if len(classes) < 2:
+        raise ValueError(
+            "data_dir must hold a folder of images for each of at least two classes; "
+            f"{str(path)!r} has {len(inside)} that can be decoded, of the classes {classes}. "
+            + listing.left_out()
+        )
+    if divided:
+        part = np.array([place.parent.parent.name == "test" for place in inside], np.int64)
+    else:
+        part = (np.random.default_rng(0).permutation(len(inside)) % 6 == 0).astype(np.int64)
+    order = np.argsort(part, kind="stable")
+    inside, part = [inside[i] for i in order], part[order]
+    labels = np.array([classes.index(place.parent.name) for place in inside])
+    images = MappedRows(decoded.path, [decoded.row[str(place)] for place in inside]).tensor()
+    return images, labels, part, [place.name for place in inside], decoded.checksum
 
 
 def _load(data_dir, size, cache_dir):
@@ -293,7 +302,7 @@ def _thirds(n, ends, seed):
     return {k: np.sort(v) for k, v in zip(("train", "val", "test"), np.split(order, cuts))}
 
 
-def _read_torchvision(path, size):
+def _read_torchvision(path, size, cache_dir):
     from torchvision.datasets import CIFAR10  # verifies the files' checksums before it reads them
 
     try:
@@ -301,81 +310,11 @@ def _read_torchvision(path, size):
     except RuntimeError as error:
         raise ValueError(f"data_dir must hold CIFAR-10 whole; {str(path)!r}: {error}.") from None
     data = np.concatenate([s.data for s in sets])
-    images = torch.from_numpy(np.ascontiguousarray(data.transpose(0, 3, 1, 2)))
-    if size != images.shape[-1]:
-        images = torch.stack([_tensor(Image.fromarray(image), size) for image in data])
+    images = MappedRows(decode_rows(data, size, cache_dir=cache_dir).path, range(len(data)))
     labels = np.concatenate([np.asarray(s.targets) for s in sets])
     part = np.repeat([0, 1], [len(s.data) for s in sets])
     checksum = hashlib.sha256(np.ascontiguousarray(data)).hexdigest()
-    return images, labels, part, True, checksum
-
-
-def _files(path):
-    """Yield (name, function that reads it) of every image; an archive is read front to back."""
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.suffix.lower() in _SUFFIXES and file.is_file():
-                yield file.relative_to(path).as_posix(), file.read_bytes
-        return
-    try:
-        with tarfile.open(path, "r|*") as archive:
-            for member in archive:
-                if member.isfile() and member.name.lower().endswith(_SUFFIXES):
-                    yield member.name, archive.extractfile(member).read
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"data_dir {str(path)!r} cannot be read as an archive: {error}") from None
-
-
-def _checksum(path):
-    """SHA-256 of an archive, or of the names and contents of a folder's images."""
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    digest = hashlib.sha256()
-    for name, read in _files(path):
-        digest.update(f"{name}\0{hashlib.sha256(read()).hexdigest()}\n".encode())
-    return digest.hexdigest()
-
-
-def _decode(path, size):
-    """Decode every image; return tensors sorted by part, class and name, and the report."""
-    found, corrupt = [], []
-    for name, read in tqdm(_files(path), desc=f"Decoding at {size} x {size}", unit="image"):
-        place = PurePosixPath(name)
-        try:
-            image = _tensor(Image.open(io.BytesIO(read()), formats=["JPEG", "PNG"]), size)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            corrupt.append(name)
-        else:
-            found.append((place.parent.parent.name, place.parent.name, place.name, image))
-    if corrupt:
-        log.warning("CIFAR-10: skipped %d corrupt files: %s", len(corrupt), corrupt[:10])
-    found.sort(key=lambda row: row[:3])
-    classes = sorted({row[1] for row in found})
-    if len(classes) < 2:
-        raise ValueError(
-            "data_dir must hold a folder of JPEG or PNG images for each of at least two classes; "
-            f"{str(path)!r} has {len(found)} that can be decoded, of the classes {classes}."
-        )
-    if {row[0] for row in found} >= {"train", "test"}:
-        found = [row for row in found if row[0] in ("train", "test")]
-        part = np.array([row[0] == "test" for row in found], np.int64)
-    else:
-        part = (np.random.default_rng(0).permutation(len(found)) % 6 == 0).astype(np.int64)
-    order = np.argsort(part, kind="stable")
-    tensors = {
-        "images": torch.stack([found[i][3] for i in order]),
-        "labels": torch.tensor([classes.index(found[i][1]) for i in order]),
-        "part": torch.from_numpy(part[order]),
-    }
-    return tensors, {"images": len(found), "corrupt": sorted(corrupt)}
-
-
-def _tensor(image, size):
-    image = ImageOps.exif_transpose(image).convert("RGB")
-    if image.size != (size, size):
-        image = image.resize((size, size), Image.Resampling.BICUBIC)
-    return torch.from_numpy(np.array(image)).permute(2, 0, 1)
+    return images.tensor(), labels, part, None, checksum
 
 
 def _read_counts(folder):
@@ -393,15 +332,27 @@ def _read_counts(folder):
     return counts.astype(np.int64), np.load(labels, allow_pickle=False) if labels.exists() else None
 
 
-def _original_order(images, labels, original):
-    """Put images sorted by class and name in the order that `original` lists their classes in."""
+def _original_order(images, labels, names, original):
+    """Put images of folders in the order that `original` lists their classes in, by their numbers.
+
+    A file is called by its number among the images of its class, or among all images.
+    """
     if original is None:
         raise FileNotFoundError(
             "counts_dir must hold test_labels.npy, the order of the test images, where data_dir "
             "is a folder or an archive of images."
         )
-    if not np.array_equal(np.sort(original), labels):  # labels are sorted: by class, then name
+    numbers = np.array([int((re.findall(r"\d+", name) or [-1])[-1]) for name in names])
+    places = {*zip(labels.tolist(), numbers.tolist())}
+    if len(places) < len(names) or (numbers < 0).any():
+        raise ValueError(
+            "data_dir must have the number of a test image in the name of its file, each once in "
+            f"its class; got names such as {names[0]!r}."
+        )
+    if not np.array_equal(np.bincount(original), np.bincount(labels)):
         raise ValueError("test_labels must have as many images of each class as data_dir.")
-    place = np.empty(len(labels), np.int64)
-    place[np.argsort(original, kind="stable")] = np.arange(len(labels))
+    place, all_of_them = np.empty(len(labels), np.int64), np.argsort(numbers)
+    place[np.argsort(original, kind="stable")] = np.lexsort((numbers, labels))
+    if len(set(numbers)) == len(numbers) and not np.array_equal(place, all_of_them):
+        raise ValueError("test_labels must have the classes of data_dir's images by their numbers.")
     return images[torch.from_numpy(place)], labels[place]

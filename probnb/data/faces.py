@@ -7,8 +7,11 @@ photographs.
 
 from __future__ import annotations
 
+import logging
+import re
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -17,15 +20,20 @@ from ..validation import check_choice, check_integer
 from .augment import Mirror
 from .base import ProbabilityData, Splits
 from .drawn import VERSION, drawn_faces
-from .utkface import read_utkface
+from .files import list_files
+from .image_cache import MappedRows, decode_files
 
-__all__ = ["PAPER_SIZES", "load_faces"]
+__all__ = ["PAPER_SIZES", "age_from_name", "load_faces", "read_utkface"]
+
+log = logging.getLogger(__name__)
 
 PAPER_SIZES = (16_641, 4_738, 2_329)
 """Training, validation and test images in the paper; any other total is cut in proportion."""
 
 DRAWN = 4_500
 """How many faces are drawn by default: minutes of training on two cores."""
+
+_WELL_FORMED = re.compile(r"\d+_[01]_[0-4]_\d+\.jpg(\.chip\.jpg)?", re.IGNORECASE)
 
 
 def load_faces(
@@ -63,7 +71,7 @@ def load_faces(
         Inputs are uint8 of shape (n, 3, size, size), groups the ages in years (int64), outcomes
         and probabilities float32, ids the place among the sorted file names, or the number of
         the drawn face. ``source`` names the data down to checksum and seed; ``report`` counts
-        images, and for UTKFace what `probnb.data.utkface.read_utkface` has to say.
+        images, and for UTKFace what `read_utkface` has to say.
 
     Raises
     ------
@@ -157,6 +165,127 @@ def split_points(n):
     """Where to cut n images: the ends of training and validation, in the paper's proportions."""
     total, train, val = sum(PAPER_SIZES), PAPER_SIZES[0], PAPER_SIZES[1]
     return [round(n * train / total), round(n * (train + val) / total)]
+
+
+def age_from_name(name):
+    """Read the age from the name of a UTKFace image.
+
+    Parameters
+    ----------
+    name : str
+        File name, without folders: ``[age]_[gender]_[race]_[time].jpg.chip.jpg``.
+
+    Returns
+    -------
+    age : int or None
+        Age in years; None where the name does not start with an age from 0 to 150.
+    well_formed : bool
+        Whether the rest of the name follows the pattern as well. A missing field or dot does
+        not hide the age.
+
+    Examples
+    --------
+    >>> age_from_name("26_0_1_20170117195838909.jpg.chip.jpg")
+    (26, True)
+    >>> age_from_name("61_1_20170109150557335.jpg.chip.jpg")
+    (61, False)
+    >>> age_from_name("unknown.jpg")
+    (None, False)
+    """
+    match = re.match(r"(\d{1,3})_", name)
+    if match is None or int(match[1]) > 150:
+        return None, False
+    return int(match[1]), _WELL_FORMED.fullmatch(name) is not None
+
+
+def read_utkface(path, size, cache_dir=None):
+    """Read UTKFace from a folder or an archive, through the cache.
+
+    Parameters
+    ----------
+    path : path-like
+        A folder of images (subfolders included), or an archive: the ``.tar.gz`` as distributed,
+        another tar, a zip. It is never unpacked; see `probnb.data.files`.
+    size : int
+        Height and width of the images returned, in pixels; resized with antialiasing.
+    cache_dir : path-like, optional
+        Where decoded images are kept; see `probnb.data.image_cache.cache_folder`.
+
+    Returns
+    -------
+    images : torch.Tensor of shape (n, 3, size, size)
+        uint8, in the order of the file names, whatever the order on disk.
+    ages : ndarray of shape (n,)
+        int64, in years.
+    checksum : str
+        SHA-256 of the archive, or of the names and contents of the folder's images.
+    report : dict
+        ``images`` read; names that are ``malformed`` but readable; files skipped because they
+        are ``corrupt`` or have an ``unreadable_age``; what is ``left_out`` as no image;
+        ``unread`` links and files by name, with the reason; ``repeated`` files, left out because
+        an image of the same file name and pixels comes first; ``duplicates``, the rows of each
+        set of images whose pixels are the same under different names, and how many of these
+        sets have ``conflicting_ages``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist.
+    ValueError
+        If `path` holds no readable image or is no archive that can be read.
+    """
+    size = check_integer(size, "size")
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(
+            f"data_dir must be a folder of UTKFace images or UTKFace.tar.gz; {str(path)!r} "
+            "does not exist."
+        )
+    try:
+        listing = list_files(path)
+        names = [name for name in listing.pictures() if name in listing.files]
+        names.sort(key=lambda name: (Path(name).name, name))  # the same for folder and archive
+        decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
+    except ValueError as error:
+        raise ValueError(f"data_dir {error}") from None
+    named = {name: age_from_name(Path(name).name) for name in names}
+    seen, rows, corrupt, repeated = {}, [], [], []
+    for name in (name for name in names if named[name][0] is not None):
+        digest = decoded.digests[decoded.row[name]]
+        copies = seen.setdefault(digest, {})  # by file name
+        if digest is None:
+            corrupt.append(name)
+        elif Path(name).name in copies:
+            repeated.append(name)
+        else:
+            copies[Path(name).name] = len(rows)
+            rows.append(name)
+    if not rows:
+        raise ValueError(
+            f"data_dir must hold images named [age]_[gender]_[race]_[time].jpg; {str(path)!r} has "
+            f"{len(names)} images, {len(corrupt)} with a readable age, none that can be decoded. "
+            + listing.left_out()
+        )
+    ages = np.array([named[name][0] for name in rows])
+    sets = [[*copies.values()] for copies in seen.values() if len(copies) > 1]
+    report = {
+        "images": len(rows),
+        "malformed": [name for name in rows if not named[name][1]],
+        "unreadable_age": [name for name in names if named[name][0] is None],
+        "left_out": listing.left_out(),
+        "unread": listing.skipped,
+        "corrupt": corrupt,
+        "repeated": repeated,
+        "duplicates": sets,
+        "conflicting_ages": sum(len({*ages[copies]}) > 1 for copies in sets),
+    }
+    for problem in ("corrupt", "unreadable_age", "unread", "repeated"):
+        if report[problem]:
+            some = ascii(list(report[problem])[:10])  # names may hold line breaks
+            count, words = len(report[problem]), problem.replace("_", " ")
+            log.warning("UTKFace: skipped %d files (%s): %s", count, words, some)
+    images = MappedRows(decoded.path, [decoded.row[name] for name in rows]).tensor()
+    return images, ages, decoded.checksum, report
 
 
 def _check_sizes(n, sizes):

@@ -163,27 +163,34 @@ def _read_npz(path):
 
 
 def _read_csv(folder):
-    files = [folder / "fer2013.csv", folder / "fer2013new.csv"]
-    for file in files:
-        if not file.exists():
-            raise FileNotFoundError(f"data_dir must hold {file.name}; {str(folder)!r} does not.")
-    pixels, labels = (pd.read_csv(file) for file in files)
+    tables = []
+    for name in ("fer2013.csv", "fer2013new.csv"):
+        if not (folder / name).exists():
+            raise FileNotFoundError(f"data_dir must hold {name}; {str(folder)!r} does not.")
+        try:
+            tables.append(pd.read_csv(folder / name))
+        except (ValueError, OSError) as error:  # of pandas' parser, too
+            raise ValueError(f"data_dir: {name} cannot be read: {error}") from None
+    pixels, labels = tables
     missing = [c for c in ("Usage", *EMOTIONS, "NF") if c not in labels]
-    if missing or "pixels" not in pixels or len(pixels) != len(labels):
+    missing += [c for c in ("Usage", "pixels") if c not in pixels]
+    if missing or not np.array_equal(pixels["Usage"], labels["Usage"]):
         raise ValueError(
-            f"data_dir must hold fer2013.csv and fer2013new.csv of equally many rows; got "
-            f"{len(pixels)} and {len(labels)}, columns missing: {missing or 'none'}."
+            "data_dir must hold fer2013.csv and fer2013new.csv, the same images row by row, as "
+            f"their columns Usage say; got {len(pixels)} and {len(labels)} rows, columns missing: "
+            f"{', '.join(missing) or 'none'}."
         )
     usage = {"Training": 0, "PublicTest": 1, "PrivateTest": 2}
     split = labels["Usage"].map(usage).fillna(-1).to_numpy(np.int64)
-    votes = labels[list(EMOTIONS)].to_numpy(np.int64)
     first = ~pixels["pixels"].duplicated().to_numpy()
-    keep = first & (labels["NF"] == 0).to_numpy() & (votes.sum(1) >= 2) & (split >= 0)
     try:
+        votes = labels[list(EMOTIONS)].to_numpy(np.int64)
+        keep = first & (labels["NF"] == 0).to_numpy() & (votes.sum(1) >= 2) & (split >= 0)
         images = [np.array(text.split(), np.uint8) for text in pixels["pixels"][keep]]
         images = np.stack(images).reshape(-1, SIDE, SIDE)
     except (ValueError, OverflowError) as error:
         raise ValueError(
-            f"fer2013.csv must have {SIDE}x{SIDE} values from 0 to 255 in each row: {error}."
+            f"fer2013.csv must have {SIDE}x{SIDE} values from 0 to 255 in each row, and "
+            f"fer2013new.csv whole numbers of votes: {error}."
         ) from None
     return images, votes[keep], split[keep]

@@ -1,78 +1,51 @@
 """The files of a folder or an archive, read where they lie: nothing is unpacked, no link leads out.
 
-A tar (plain, gzip, bzip2, xz, zstandard where Python has it) is streamed front to back, a zip read
-by its index. Links inside are followed to their content, and all that is not read is named with
-its reason.
+One listing serves training and prediction. What is not read is named with its reason.
 """
 
 from __future__ import annotations
 
-import bz2
 import contextlib
-import gzip
+import hashlib
+import io
 import lzma
 import os
 import posixpath
-import stat
+import re
 import tarfile
 import zipfile
 import zlib
-from collections import namedtuple
+from collections import Counter, namedtuple
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-__all__ = ["Listing", "list_files", "read_files"]
+__all__ = ["LEADS_OUT", "LINKED", "PICTURE", "Listing", "checksum", "list_files", "read_files"]
+
+PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
+"""Names that are taken for images."""
 
 LIMIT = 256 * 2**20
 """Bytes of one file, unpacked: no photograph is larger, a decompression bomb is."""
 
-LEADS_OUT = "its name leads out of the archive"
-
 ROOM, GROWTH = 2**30, 100
 """An archive may unpack to the larger of 1 GiB and a hundred times its own size."""
 
-# kind: "file", "link", or why it is neither
-_Entry = namedtuple("_Entry", "name kind size target read")
+LEADS_OUT, LINKED = "its name leads out of the archive", "a link to a folder"
 
-_MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"7z\xbc\xaf\x27\x1c": "7z",
-    b"Rar!\x1a\x07": "rar",
-    b"version https://git-lfs": "lfs",
-    b"<!DOCTYPE": "html",
-    b"<html": "html",
-}
+_Entry = namedtuple("_Entry", "name size problem read")
 _REMEDY = {
-    "zstd": "is compressed with zstandard, which needs Python 3.14: decompress it with `zstd -d`",
-    "7z": "is a 7z archive: unpack it with `7z x` and give the folder",
-    "rar": "is a RAR archive: unpack it with `unrar x` and give the folder",
-    "lfs": "is a pointer of Git LFS, not the file itself: fetch it with `git lfs pull`",
-    "html": "is a web page, not an archive: the download went wrong",
+    b"7z\xbc\xaf\x27\x1c": "is a 7z archive: unpack it with `7z x` and give the folder",
+    b"Rar!\x1a\x07": "is a RAR archive: unpack it with `unrar x` and give the folder",
+    b"version https://git-lfs": "is a pointer of Git LFS: fetch the file with `git lfs pull`",
+    b"<!DOCTYPE": "is a web page, not an archive: the download went wrong",
+    b"<html": "is a web page, not an archive: the download went wrong",
 }
-_OPEN = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open, "tar": partial(open, mode="rb")}
-with contextlib.suppress(ImportError):  # Python 3.14
-    from compression import zstd
-
-    _OPEN["zstd"] = zstd.open
-_NO_FILE = "neither a file nor a link"
-_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-_BROKEN = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    NotImplementedError,  # a zip of a kind that Python cannot undo
-    lzma.LZMAError,
-    zlib.error,
-    EOFError,
-    OSError,
-)
+# RuntimeError: a zip's password, or links in a circle; NotImplementedError: a zip's method
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError,
+           lzma.LZMAError, zlib.error, EOFError, OSError)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,17 +54,36 @@ class Listing:
 
     Attributes
     ----------
+    root : str
+        Its own name, without an ending.
     files : dict of str to int
-        Name of each file, and the place of its content for `read_files`. Names that are links to
-        one file share its place; of a name that an archive has twice the last counts, as when
-        unpacking.
+        Name of each file, and the place of its content for `read_files`; of a name that an
+        archive has twice the last counts, as when unpacking.
     skipped : dict of str to str
-        What is never read, and why: links that lead out, to a folder or nowhere, names that
-        lead out, files of more than 256 MiB, devices.
+        What is never read, and why: links that lead out or to a folder, names that lead out,
+        files of more than 256 MiB, devices.
     """
 
+    root: str
     files: dict
     skipped: dict
+
+    def pictures(self):
+        """Return the names of all images, of `files` and `skipped`; hidden ones are none."""
+        names = (name for name in [*self.files, *self.skipped] if PICTURE.search(name))
+        return sorted(name for name in names if not _hidden(name))
+
+    def left_out(self):
+        """Return a sentence on what is no image, empty where there is no such file."""
+        rest = Counter(
+            "hidden" if _hidden(name) else PurePosixPath(name).suffix.lower() or "without an ending"
+            for name in self.files
+            if _hidden(name) or not PICTURE.search(name)
+        )
+        kinds = [f"{count:,} {kind}" for kind, count in sorted(rest.items())]
+        kinds += [f"{n!r}: {why}" for n, why in self.skipped.items() if not PICTURE.search(n)]
+        kinds = [*kinds[:20], *["..."] * (len(kinds) > 20)]
+        return f"Left out, since they are no images: {'; '.join(kinds)}." if kinds else ""
 
 
 def list_files(path):
@@ -116,42 +108,25 @@ def list_files(path):
         damaged, or unpacks to more than a hundred times its size.
     """
     path = Path(path)
-    files, links, skipped, total = {}, {}, {}, 0
-    allowed = np.inf if path.is_dir() else max(ROOM, GROWTH * path.stat().st_size)
+    files, skipped, total = {}, {}, 0
     with _entries(path) as entries:
-        for place, entry in enumerate(entries):
-            total += entry.size
+        allowed = np.inf if path.is_dir() else max(ROOM, GROWTH * path.stat().st_size)
+        for place, (name, size, problem, _) in enumerate(entries):
+            total += size
             if total > allowed:
                 raise ValueError(
                     f"{str(path)!r} unpacks to more than {allowed:,} bytes, {GROWTH} times its "
                     "size or more: refused as a decompression bomb."
                 )
-            if _leads_out(entry.name):
-                skipped[entry.name] = LEADS_OUT
-            elif entry.kind == "link":
-                links[entry.name] = entry.target
-            elif entry.kind != "file":
-                skipped[entry.name] = entry.kind
-            elif entry.size > LIMIT:
-                skipped[entry.name] = f"{entry.size:,} bytes are more than the {LIMIT:,} allowed"
+            if name.startswith("/") or name == ".." or name.startswith("../"):
+                problem = LEADS_OUT
+            elif size > LIMIT:
+                problem = f"{size:,} bytes are more than the {LIMIT:,} allowed"
+            if problem is None:
+                files[name] = place
             else:
-                links.pop(entry.name, None)
-                files[entry.name] = place
-    found = dict(files)
-    for name in links:
-        target, seen = links[name], {name}
-        while target in links and target not in seen:
-            seen.add(target)
-            target = links[target]
-        if target is None or _leads_out(target):
-            skipped[name] = "a link that leads out"
-        elif target in seen:
-            skipped[name] = "a link in a circle"
-        elif target not in files:
-            skipped[name] = "a link to no file"
-        else:
-            found[name] = files[target]
-    return Listing(found, skipped)
+                skipped[name] = problem
+    return Listing(path.name.split(".")[0], files, skipped)
 
 
 def read_files(path, places):
@@ -175,11 +150,25 @@ def read_files(path, places):
     with _entries(Path(path)) as entries:
         for place, entry in enumerate(entries):
             if place in places:
-                yield place, entry.read()
+                yield place, _or_none(entry.read)
 
 
-def _leads_out(name):
-    return name.startswith("/") or name == ".." or name.startswith("../")
+def checksum(path, listing, names):
+    """SHA-256 of an archive, or of some files of a folder: a copy of it is the same data."""
+    if Path(path).is_file():
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    digests, digest = {}, hashlib.sha256()
+    for place, content in read_files(path, [listing.files[name] for name in names]):
+        digests[place] = hashlib.sha256(content or b"").hexdigest()
+    for name in sorted(names, key=Path):
+        line = f"{name}\0{digests[listing.files[name]]}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _hidden(name):
+    return any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))
 
 
 @contextlib.contextmanager
@@ -188,66 +177,50 @@ def _entries(path):
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r} does not exist.")
     if path.is_dir():
-        yield _folder(path)
+        yield _folder(path.resolve())
         return
-    kind = _kind(path)
-    if kind in _REMEDY and kind not in _OPEN:
-        raise ValueError(f"{str(path)!r} {_REMEDY[kind]}.")
-    try:
-        yield _zip(path) if kind == "zip" else _tar(path, _OPEN[kind])
-    except _BROKEN as error:
-        raise ValueError(f"{str(path)!r} cannot be read as an archive: {error}") from None
-
-
-def _kind(path):
     with path.open("rb") as file:
         start = file.read(32)
-    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "tar")
+    if remedy := next((_REMEDY[magic] for magic in _REMEDY if start.startswith(magic)), None):
+        raise ValueError(f"{str(path)!r} {remedy}.")
+    try:
+        yield _zip(path) if start.startswith((b"PK\3\4", b"PK\5\6")) else _tar(path)
+    except _BROKEN as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{str(path)!r} cannot be read as an archive: {reason}") from None
 
 
-def _folder(path):
-    root, found = path.resolve(), []
-    unreadable = []
+def _folder(root):
+    found, unreadable = {}, []
     for folder, folders, names in os.walk(root, onerror=unreadable.append):
         linked = [name for name in folders if Path(folder, name).is_symlink()]
-        found += [(Path(folder, name), "a link to a folder") for name in linked]
-        found += [(Path(folder, name), None) for name in names]
-    for error in unreadable:
-        found.append((Path(error.filename), f"cannot be opened ({error.strerror})"))
-    for file, problem in sorted(found, key=lambda pair: pair[0]):
-        name, status = file.relative_to(root).as_posix(), file.lstat()
-        if problem is not None:
-            yield _Entry(name, problem, 0, None, None)
-        elif stat.S_ISLNK(status.st_mode):
-            yield _Entry(name, "link", 0, _inside(file, root), None)
-        elif stat.S_ISREG(status.st_mode):
-            read = partial(_or_none, file.read_bytes)
-            yield _Entry(name, "file", status.st_size, None, read)
-        else:
-            yield _Entry(name, _NO_FILE, 0, None, None)
+        found |= {Path(folder, name): LINKED for name in linked}
+        found |= {Path(folder, name): _problem(Path(folder, name), root) for name in names}
+    found |= {Path(e.filename): f"cannot be opened ({e.strerror})" for e in unreadable}
+    for file, problem in sorted(found.items(), key=lambda pair: pair[0]):
+        size = file.stat().st_size if problem is None else 0
+        yield _Entry(file.relative_to(root).as_posix(), size, problem, file.read_bytes)
 
 
-def _inside(link, root):
-    """Where a link leads, as a name in the folder; None outside it."""
-    target = Path(os.path.realpath(link))  # stops at a circle instead of raising
-    return target.relative_to(root).as_posix() if target.is_relative_to(root) else None
+def _problem(file, root):
+    """Why a file in a folder is not read; links are followed within the folder."""
+    if not Path(os.path.realpath(file)).is_relative_to(root):
+        return "a link that leads out"
+    if file.is_file():
+        return None
+    return "a link to no file" if file.is_symlink() else "neither a file nor a link"
 
 
-def _tar(path, opener):
-    # tarfile's own decompression does not notice a missing end
-    with opener(path) as file, tarfile.open(fileobj=file, mode="r|") as archive:
+def _tar(path):
+    with tarfile.open(path) as archive:
         for member in archive:
-            name, target = posixpath.normpath(member.name), None
-            if member.isfile():
-                read = partial(_member, archive, member)
-                yield _Entry(name, "file", member.size, None, read)
-            elif member.issym() or member.islnk():
-                base = posixpath.dirname(name) if member.issym() else ""
-                target = posixpath.normpath(posixpath.join(base, member.linkname))
-                yield _Entry(name, "link", 0, target, None)
-            elif not member.isdir():
-                yield _Entry(name, _NO_FILE, 0, None, None)
-    if opener is _OPEN["tar"]:  # a cut between two files passes for the end
+            read = partial(_member, archive, member)  # of a link what it leads to, if inside
+            known = member.isfile() or member.islnk() or member.issym()
+            problem = None if known else "neither a file nor a link"
+            if not member.isdir():
+                yield _Entry(posixpath.normpath(member.name), member.size, problem, read)
+        plain = isinstance(archive.fileobj, io.BufferedReader)
+    if plain:  # a cut between two files passes for the end
         with path.open("rb") as file:
             file.seek(-1024, os.SEEK_END)
             if any(file.read()):
@@ -261,23 +234,13 @@ def _member(archive, member):
 def _zip(path):
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            name = posixpath.normpath(member.filename.replace("\\", "/"))
-            read = partial(_or_none, partial(archive.read, member))
             if member.flag_bits & 1:
                 raise ValueError(
                     f"{str(path)!r} is encrypted: unpack it with its password, give the folder."
                 )
-            if member.is_dir():
-                continue
-            if member.compress_type not in _ZIP_METHODS:
-                reason = f"compressed by method {member.compress_type}, which Python cannot undo"
-                yield _Entry(name, reason, 0, None, None)
-            elif stat.S_ISLNK(member.external_attr >> 16) and member.file_size < 4096:
-                link = (read() or b"").decode(errors="surrogateescape")
-                target = posixpath.normpath(posixpath.join(posixpath.dirname(name), link))
-                yield _Entry(name, "link", 0, target, None)
-            else:
-                yield _Entry(name, "file", member.file_size, None, read)
+            if not member.is_dir():
+                name = posixpath.normpath(member.filename.replace("\\", "/"))
+                yield _Entry(name, member.file_size, None, partial(archive.read, member))
 
 
 def _or_none(read):

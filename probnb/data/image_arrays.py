@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -15,7 +14,8 @@ __all__ = ["is_array", "open_array"]
 
 _ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 # What NumPy, HDF5 and Zarr raise for files that are damaged, and their filters.
-_BROKEN = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_BROKEN = (OSError, ValueError, KeyError, EOFError, RuntimeError, ImportError,
+           zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 def is_array(path):
@@ -40,23 +40,19 @@ def open_array(path, key=None):
     images : array of shape (n, height, width) or (n, height, width, channels)
         uint8 or uint16, on disk where the format allows; anything that can be sliced.
     others : dict of str to ndarray
-        Vectors of n values that lie beside it in the file: outcomes, groups.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds no such array, or values that are not images.
+        The vectors of n values, or of shape (n, 1), that lie beside it: outcomes, groups.
+    shapes : str
+        What lies in the file, for messages.
     """
     path = Path(path)
     try:
         arrays = _arrays(path)
-    except (*_BROKEN, ImportError) as error:
+    except _BROKEN as error:
         raise ValueError(f"images: {path.name} cannot be read: {error}") from None
+    shapes = ", ".join(f"{name} {tuple(a.shape)}" for name, a in arrays.items()) or "nothing"
     candidates = [name for name, array in arrays.items() if array.ndim in (3, 4)]
-    if key is None and len(candidates) == 1:
-        key = candidates[0]
+    key = candidates[0] if key is None and len(candidates) == 1 else key
     if key not in candidates:
-        shapes = ", ".join(f"{name} {tuple(a.shape)}" for name, a in arrays.items()) or "nothing"
         raise ValueError(
             f"images: {path.name} must hold one array of images (n, height, width, channels), or "
             f"key must name one; it holds {shapes}; got key={key!r}."
@@ -67,12 +63,18 @@ def open_array(path, key=None):
             f"images: {path.name} must hold uint8 or uint16; got {images.dtype}. Bring floats to "
             "0 to 255 yourself: only you know what their range means."
         )
+    if images.ndim == 4 and images.shape[3] > 4 and images.shape[1] > 4:
+        raise ValueError(
+            f"images: {path.name} must have 1 to 4 channels, second or last; got shape "
+            f"{tuple(images.shape)}."
+        )
+    n = images.shape[0]
     others = {
-        k: np.asarray(_Rows(a, path.name)[:])
-        for k, a in arrays.items()
-        if a.shape == images.shape[:1]
+        name: _Rows(array, path.name)[:].reshape(n)
+        for name, array in arrays.items()
+        if tuple(array.shape) in ((n,), (n, 1))
     }
-    return _channels_last(images, path), others
+    return _Rows(images, path.name, images.ndim == 4 and images.shape[3] > 4), others, shapes
 
 
 def _arrays(path):
@@ -92,19 +94,9 @@ def _arrays(path):
         file.visititems(
             lambda name, item: found.update({name: item} if isinstance(item, h5py.Dataset) else {})
         )
-        for name, array in found.items():
-            if array.external or array.is_virtual:
-                raise ValueError(f"{name} lies in another file; refused")
         return found
-    for folder, _, names in os.walk(path):
-        for name in names:
-            place = Path(folder, name)
-            if place.is_symlink() and not place.resolve().is_relative_to(path.resolve()):
-                raise ValueError(f"{place.relative_to(path)} is a link that leads out; refused")
-    try:
-        import zarr
-    except ImportError:
-        raise ImportError("Zarr arrays need `pip install zarr`") from None
+    import zarr
+
     store = zarr.open(path, mode="r")
     return {path.stem: store} if isinstance(store, zarr.Array) else dict(store.arrays())
 
@@ -124,14 +116,3 @@ class _Rows:
         except _BROKEN as error:
             raise ValueError(f"images: {self.name} is damaged: {error}") from None
         return np.moveaxis(found, 1, -1) if self.channels_second else found
-
-
-def _channels_last(images, path):
-    if images.ndim == 3 or images.shape[3] <= 4:
-        return _Rows(images, path.name)
-    if images.shape[1] <= 4:
-        return _Rows(images, path.name, channels_second=True)
-    raise ValueError(
-        f"images: {path.name} must have 1 to 4 channels, second or last; got shape "
-        f"{tuple(images.shape)}."
-    )

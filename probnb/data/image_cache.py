@@ -1,6 +1,7 @@
 """Images decoded once: rows of a memory-mapped file of bytes, whose name is a hash of what went in.
 
-A second run with the same files, size and aspect reads the file; any other content gets another.
+UTKFace, CIFAR-10 and anybody's own images go through it. A second run with the same files, size and
+aspect reads the file; any other content gets another.
 """
 
 from __future__ import annotations
@@ -20,34 +21,38 @@ from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
 from .. import store
+from .files import checksum, read_files
 from .pictures import decode, decode_array
 
-__all__ = ["Decoded", "MappedRows", "cache_folder", "decode_rows", "decode_sources"]
+__all__ = ["Decoded", "MappedRows", "cache_folder", "decode_files", "decode_rows"]
 
 log = logging.getLogger(__name__)
 
-VERSION = 1  # raise it when decoding changes, so that older caches are left alone
+VERSION = 2  # raise it when decoding changes, so that older caches are left alone
 BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """Images of one size, in the order in which they were asked for.
+    """Images of one size, in the cache.
 
     Attributes
     ----------
     path : pathlib.Path
         A NumPy file, uint8 of shape (n, 3, size, size); rows of unreadable images are 0.
+    row : dict
+        The row of each image by its file's name (of an array by its number).
     digests : list of str or None
         Of the pixels at full size: equal for the same picture however encoded. None where
         unreadable.
     reasons : list of str or None
         Why an image is unreadable.
     checksum : str
-        SHA-256 of the names and contents.
+        SHA-256 of the content.
     """
 
     path: Path
+    row: dict
     digests: list
     reasons: list
     checksum: str
@@ -122,22 +127,21 @@ def cache_folder(cache_dir=None):
     pathlib.Path
         The folder, which need not exist yet.
     """
-    if cache_dir is None:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
-        cache_dir = os.environ.get("PROBNB_CACHE") or base
-    return Path(cache_dir).expanduser()
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
+    return Path(cache_dir or os.environ.get("PROBNB_CACHE") or base).expanduser()
 
 
-def decode_sources(names, read, size, aspect, cache_dir=None):
-    """Decode image files through the cache.
+def decode_files(path, listing, names, size, aspect="stretch", cache_dir=None):
+    """Decode image files of a folder or an archive through the cache.
 
     Parameters
     ----------
-    names : list of str
-        What the images are called; part of the checksum.
-    read : callable
-        ``read()`` yields (number of the name, content as bytes, or None where it cannot be read)
-        in any order. It is called once for the checksum, and again where there is no cache.
+    path : path-like
+        The folder or archive.
+    listing : probnb.data.files.Listing
+        What it holds.
+    names : iterable of str
+        Which of its files.
     size, aspect : int, str
         As `probnb.data.pictures.decode` takes them.
     cache_dir : path-like, optional
@@ -146,90 +150,79 @@ def decode_sources(names, read, size, aspect, cache_dir=None):
     Returns
     -------
     Decoded
-        Every image, or the reason why not.
+        Every image, or the reason why not; rows in the order of the names.
     """
-    sums = {}
-    with tqdm(total=len(names), desc="Checking images", unit="image", leave=False) as bar:
-        for i, content in read():
-            sums[i] = hashlib.sha256(content or b"").hexdigest()
-            bar.update()
-    lines = (f"{name}\0{sums.get(i, '')}\n" for i, name in enumerate(names))
-    checksum = _sum(lines)
+    names = sorted(set(names))
+    total = checksum(path, listing, names)
+    places = {listing.files[name]: i for i, name in enumerate(names)}
 
-    def one(content):
-        return decode(content or b"", size, aspect)
+    def read():
+        return ((places[place], content) for place, content in read_files(path, places))
 
-    return _through_cache(len(names), read, one, (size, aspect, checksum), cache_dir)
+    return _through_cache(names, read, decode, (size, aspect), total, cache_dir)
 
 
-def decode_rows(array, size, aspect, cache_dir=None):
+def decode_rows(array, size, aspect="stretch", cache_dir=None):
     """Bring the rows of an array of images to one size, through the cache.
 
     Parameters
     ----------
     array : array of shape (n, height, width) or (n, height, width, channels)
         Anything that is sliced like an array.
-    size, aspect : int, str
-        As for `decode_sources`.
-    cache_dir : path-like, optional
-        As for `decode_sources`.
+    size, aspect, cache_dir : int, str, path-like
+        As for `decode_files`.
 
     Returns
     -------
     Decoded
         The rows as images.
     """
+    n = array.shape[0]
 
     def blocks():
-        for start in range(0, array.shape[0], BLOCK):
-            yield start, np.asarray(array[start : start + BLOCK])
+        return ((i, np.asarray(array[i : i + BLOCK])) for i in range(0, n, BLOCK))
 
     def read():
         return ((start + i, row) for start, block in blocks() for i, row in enumerate(block))
 
-    content = hashlib.sha256()
+    content = hashlib.sha256(f"{array.shape} {array.dtype}".encode())
     for _, block in blocks():
         content.update(np.ascontiguousarray(block).tobytes())
-    checksum = _sum([f"{array.shape} {array.dtype} {content.hexdigest()}"])
-
-    def one(row):
-        return decode_array(row, size, aspect)
-
-    return _through_cache(array.shape[0], read, one, (size, aspect, checksum), cache_dir)
+    return _through_cache(
+        range(n), read, decode_array, (size, aspect), content.hexdigest(), cache_dir
+    )
 
 
-def _sum(lines):
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
-
-
-def _through_cache(n, read, one, key, cache_dir):
-    size, aspect, checksum = key
-    path = cache_folder(cache_dir) / f"images-v{VERSION}-{size}-{aspect}-{checksum[:16]}.npy"
-    record = path.with_suffix(".json")
-    found = _cached(path, record, checksum, (n, 3, size, size))
+def _through_cache(names, read, decoder, how, total, cache_dir):
+    size, aspect = how
+    key = "\0".join([total, *map(str, names)]).encode("utf-8", "surrogateescape")
+    key = hashlib.sha256(key).hexdigest()
+    path = cache_folder(cache_dir) / f"images-v{VERSION}-{size}-{aspect}-{key[:16]}.npy"
+    record, shape = path.with_suffix(".json"), (len(names), 3, size, size)
+    found = _cached(path, record, key, shape)
     if found is None:
-        known = {"checksum": checksum}
-
-        def write(temporary):
-            known["digests"], known["reasons"] = _decode(temporary, n, read, one, size)
-
+        notes = {"key": key}
         record.unlink(missing_ok=True)
-        store.replace_file(path, write)
-        store.replace_file(record, lambda temporary: temporary.write_text(json.dumps(known)))
-        found = Decoded(path, known["digests"], known["reasons"], checksum)
-    return found
+        try:
+            store.replace_file(
+                path, lambda file: notes.update(_decode(file, shape, read, decoder, how))
+            )
+            store.replace_file(record, lambda file: file.write_text(json.dumps(notes)))
+        except OSError as error:
+            what = f"cache_dir: no place for {np.prod(shape):,} bytes of images ({error.strerror})"
+            raise OSError(error.errno, what, str(path.parent)) from None
+        found = notes
+    row = {name: i for i, name in enumerate(names)}
+    return Decoded(path, row, found["digests"], found["reasons"], total)
 
 
-def _cached(path, record, checksum, shape):
-    """Return what the cache holds, or None where it is absent, damaged or of other data."""
+def _cached(path, record, key, shape):
+    """Return the notes of what the cache holds, or None where it is absent or damaged."""
     try:
-        known = json.loads(record.read_text())
-        if np.load(path, mmap_mode="r").shape != shape or known["checksum"] != checksum:
+        notes = json.loads(record.read_text())
+        if np.load(path, mmap_mode="r").shape != shape or notes["key"] != key:
             raise ValueError("it is of other data")
-        return Decoded(path, known["digests"], known["reasons"], checksum)
+        return notes
     except FileNotFoundError:
         return None
     except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
@@ -237,40 +230,35 @@ def _cached(path, record, checksum, shape):
         return None
 
 
-def _decode(path, n, read, one, size):
+def _decode(path, shape, read, decoder, how):
     """Write the images to a NumPy file; return their digests and the reasons of those left 0."""
-    if n == 0:  # nothing can be mapped
-        with path.open("wb") as file:
-            np.save(file, np.zeros((0, 3, size, size), np.uint8))
-        return [], []
-    with path.open("wb") as file:  # open_memmap would add an ending
-        np.lib.format.write_array_header_1_0(
-            file, {"descr": "|u1", "fortran_order": False, "shape": (n, 3, size, size)}
-        )
-        start = file.tell()
-        file.truncate(start + n * 3 * size * size)
-    images = np.memmap(path, np.uint8, "r+", start, (n, 3, size, size))
-    digests, reasons = [None] * n, ["the file cannot be read"] * n
+    n, row = shape[0], int(np.prod(shape[1:]))
+    digests, reasons = [None] * n, [None] * n
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     sources = read()
     blocks = Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")(
-        delayed(_decode_block)(block, one) for block in iter(lambda: [*islice(sources, BLOCK)], [])
+        delayed(_decode_block)(block, decoder, how)
+        for block in iter(lambda: [*islice(sources, BLOCK)], [])
     )
-    with tqdm(total=n, desc=f"Decoding at {size} x {size}", unit="image", leave=False) as bar:
+    bar = tqdm(total=n, desc=f"Decoding at {how[0]} x {how[0]}", unit="image", leave=False)
+    with bar, path.open("wb") as file:  # written, not mapped: a full disk is then an error
+        np.lib.format.write_array_header_1_0(file, header)
+        start = file.tell()
         for block in blocks:
-            for i, image, digest, reason in block:
-                digests[i], reasons[i] = digest, reason
-                if image is not None:
-                    images[i] = image
+            for i, image, digests[i], reasons[i] in block:
+                file.seek(start + i * row)
+                file.write(bytes(row) if image is None else image.tobytes())
             bar.update(len(block))
-    images.flush()
-    return digests, reasons
+    return {"digests": digests, "reasons": reasons}
 
 
-def _decode_block(block, one):
+def _decode_block(block, decoder, how):
     out = []
     for i, content in block:
         try:
-            out.append((i, *one(content), None))
+            if content is None:
+                raise ValueError("the file cannot be read")
+            out.append((i, *decoder(content, *how), None))
         except ValueError as error:
             out.append((i, None, None, str(error)))
     return out

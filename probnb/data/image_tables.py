@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import posixpath
 from collections import defaultdict
 from pathlib import Path
@@ -10,11 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..report.columns import Columns
-from ..report.files import Source, read_file
-from ..report.roles import find_column, find_roles, refuse_repeated
-from .image_splits import read_parts
-from .pictures import ENDINGS
+from ..tables import column, find_column, read_table
+from .files import PICTURE
 
 __all__ = ["ROLES", "match_names", "outcome_folders", "read_outcomes"]
 
@@ -22,6 +18,13 @@ ROLES = ("path", "y", "group", "split", "weight", "p")
 """What a column of the table may be."""
 
 _PATHS = ("path", "file", "filename", "file_name", "image", "image_path", "filepath", "image_id")
+_PARTS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "dev"),
+    "test": ("test", "testing", "holdout"),
+}
+_PART_OF = {word: part for part, words in _PARTS.items() for word in words}
+_PLAIN = {"0", "1", "0.0", "1.0", "True", "False", "true", "false"}
 
 
 def read_outcomes(outcomes, columns, positive=None, paths=True):
@@ -30,7 +33,7 @@ def read_outcomes(outcomes, columns, positive=None, paths=True):
     Parameters
     ----------
     outcomes : path-like or DataFrame
-        CSV (any encoding and separator), Parquet or a DataFrame; a row per image.
+        As `probnb.tables.read_table` takes it, or a table; a row per image.
     columns : dict of str to str
         Columns by role, where they have other names than the role.
     positive : str, optional
@@ -44,100 +47,92 @@ def read_outcomes(outcomes, columns, positive=None, paths=True):
         Columns named as `ROLES`, those that there are; checked.
     notes : list of str
         How the file was understood.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or a value is not what its column must hold; the message names
-        the file, the column, the place and the remedy.
     """
-    if isinstance(outcomes, pd.DataFrame):
-        frame, source = outcomes.reset_index(drop=True), Source(name="outcomes")
-        frame.columns = [str(name) for name in frame]
-    else:
+    frame, name, notes = outcomes, "the table", []
+    if not isinstance(outcomes, pd.DataFrame):
         path = Path(outcomes).expanduser()
-        if not path.exists():
+        if not path.is_file():
             raise FileNotFoundError(f"outcomes must be an existing file; found none at {path}.")
-        frame, source = read_file(path)
-    present = list(frame.columns)
-    wanted = {role: columns.get(role, role) for role in ROLES[1:]}
+        frame, name = read_table(path), path.name
+        notes = frame.attrs["notes"]
+    frame = frame.set_axis(frame.columns.map(str), axis=1)
     try:
-        roles = find_roles(present, wanted.pop("y"), **wanted)
-        if paths:
-            roles["path"] = _path_column(columns.get("path"), present)
-        refuse_repeated(present, roles.values(), source.name)
-        read = Columns(frame, source, [v for r, v in roles.items() if r in ("y", "weight", "p")])
-        table = {"y": _outcomes(read, roles["y"], positive)}
-        for role, take in (("weight", read.weights), ("p", lambda name: _p(read, name))):
+        roles = _roles([*frame], columns, paths)
+        table = {"y": _outcomes(frame, roles["y"], positive)}
+        for role, kind in (("weight", "weight"), ("p", "probability"), ("path", "label"),
+                           ("group", "label"), ("split", "label")):  # fmt: skip
             if role in roles:
-                table[role] = take(roles[role])
-        for role in ("path", "group", "split"):
-            if role in roles:
-                table[role] = read.labels(roles[role]).to_numpy()
+                table[role] = column(frame, roles[role], kind)
+        if "split" in table:
+            table["split"] = read_parts(table["split"], f"column {roles['split']!r}")
     except ValueError as error:
-        where = "" if isinstance(outcomes, pd.DataFrame) else f" ({source.name})"
-        raise ValueError(f"outcomes{where}: {error}") from None
-    if "split" in table:
-        table["split"] = read_parts(table["split"], f"column {roles['split']!r}")
-    notes = [
-        f"Read {len(frame):,} rows of {source.name or 'the table'}.",
-        *source.notes,
-        *read.notes,
-    ]
-    return pd.DataFrame(table), notes
+        raise ValueError(f"outcomes ({name}): {error}") from None
+    return pd.DataFrame(table), [f"Read {len(frame):,} rows of {name}.", *notes]
 
 
-def _p(read, name):
-    notes = []
-    values = read.probabilities(name, notes)
-    read.notes += notes
-    return values
+def _roles(present, columns, paths):
+    """The column of each role: the one that is named, or that is called so."""
+    roles = {role: find_column(name, present, role) for role, name in columns.items()}
+    free = [name for name in present if name not in roles.values()]
+    for role in ROLES[1:]:
+        if role in free:
+            roles.setdefault(role, role)
+    if paths and "path" not in roles:
+        usual = {name.casefold(): name for name in reversed(free)}
+        found = next((usual[name] for name in _PATHS if name in usual), "path")
+        roles["path"] = find_column(found, present, "path")
+    if "y" not in roles:
+        find_column("y", present, "y")
+    return roles
 
 
-def _path_column(name, present):
-    if name is not None:
-        return find_column(name, present, "path")
-    folded = {column.casefold(): column for column in present}
-    for usual in _PATHS:
-        if usual in folded:
-            return folded[usual]
-    return find_column("path", present, "path")
-
-
-def _outcomes(read, name, positive):
+def _outcomes(frame, name, positive):
     """Outcomes as 0 and 1; other labels need to be told which of them is 1."""
-    labels = read.frame[name].dropna().astype("str").str.strip()
-    different = sorted(set(labels))
-    if positive is not None:
-        return (read.labels(name).astype("str") == _positive(positive, different)).to_numpy(float)
-    try:
-        return read.outcomes(name)
-    except ValueError:
-        if len(different) == 2 and len(labels) == len(read.frame):
-            _positive(None, different)
-        raise
+    labels = pd.Series(column(frame, name, "label")).astype("str")
+    names = sorted({*labels})
+    if positive is None and (len(names) != 2 or {*names} <= _PLAIN):
+        return column(frame, name, "outcome")
+    return (labels == positive_label(positive, names)).to_numpy(float)
 
 
-def _positive(positive, labels):
+def positive_label(positive, labels):
     """Return the label of outcome 1 of two labels."""
     if len(labels) != 2:
         shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "") or "none"
         raise ValueError(f"there must be two outcomes; found {len(labels)}: {shown}.")
-    if positive is None and set(labels) == {"0", "1"}:
+    if positive is None and {*labels} == {"0", "1"}:
         return "1"
     if positive is None or str(positive) not in labels:
         raise ValueError(
             f"the outcomes are called {labels[0]!r} and {labels[1]!r}: say which of them is "
             f"outcome 1, such as positive={labels[1]!r}; got {positive!r}."
+            + " Text that looks like a value is to be quoted."
+            * (not isinstance(positive, str))
         )
     return str(positive)
 
 
-def match_names(paths, listing):
-    """Find the file that each path of a table means.
+def read_parts(values, place):
+    """Return a user's own division, however spelt, as "train", "val" and "test"."""
+    text = pd.Series([str(value).strip().lower() for value in values], dtype=object)
+    parts = text.map(_PART_OF)
+    if parts.isna().any():
+        raise ValueError(
+            f"{place} must hold train, val (or validation) and test; got "
+            f"{list(values)[int(np.argmax(parts.isna()))]!r}."
+        )
+    missing = {"train", "test"} - {*parts}
+    if missing:
+        raise ValueError(f"{place} must hold train and test at least; {min(missing)} is missing.")
+    return parts.to_numpy(dtype=object)
 
-    A path may be relative to the folder, or start higher up; the name alone is enough where one
-    file has it, with or without its ending.
+
+def match_names(paths, listing):
+    """Find the file that each path of a table means, exactly or not at all.
+
+    A path is relative to the folder, or starts higher up: in a folder of the same name, or in one
+    that all paths share. A name without folders is enough where one file has it. The ending may
+    be missing.
 
     Parameters
     ----------
@@ -153,32 +148,32 @@ def match_names(paths, listing):
     reasons : list of str or None
         Why there is none.
     """
-    by_name, by_stem = defaultdict(list), defaultdict(list)
+    full, bare = defaultdict(set), defaultdict(set)
     for name in listing.files:
-        base = posixpath.basename(name)
-        by_name[base].append(name)
-        if ENDINGS.search(base):
-            by_stem[posixpath.splitext(base)[0]].append(name)
-    names, reasons = [], []
-    for path in map(str, paths):
-        parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
-        tails = ["/".join(parts[k:]) for k in range(len(parts))]
-        name, reason = None, None
-        if ".." in parts:
-            reason = "its path leads out of the folder"
-        elif whole := [tail for tail in tails if tail in listing.files]:
-            name = whole[0]
-        elif skipped := [tail for tail in tails if tail in listing.skipped]:
-            reason = listing.skipped[skipped[0]]
-        else:
-            found = by_name.get(parts[-1]) or by_stem.get(parts[-1]) if parts else None
-            if found and len(found) == 1:
-                name = found[0]
-            else:
-                reason = f"{len(found)} files have this name" if found else "there is no such file"
-        names.append(name)
-        reasons.append(reason)
-    return names, reasons
+        for spelt in {name, PICTURE.sub("", name)}:
+            full[spelt].add(name)
+            bare[posixpath.basename(spelt)].add(name)
+    split = [str(path).replace("\\", "/").split("/") for path in paths]
+    split = [[part for part in parts if part not in ("", ".")] for parts in split]
+    shared = posixpath.commonprefix([parts[:-1] for parts in split if parts])
+    found = [_match(parts, shared, bare if len(parts) == 1 else full, listing) for parts in split]
+    return [name for name, _ in found], [reason for _, reason in found]
+
+
+def _match(parts, shared, known, listing):
+    """The file of one path and None, or None and the reason."""
+    if ".." in parts:
+        return None, "its path leads out of the folder"
+    starts = [0, *(k for k in range(1, len(parts)) if parts[k - 1] == listing.root)]
+    starts += [k for k in range(1, len(shared) + 1) if parts[:k] == shared[:k]]
+    for spelt in ("/".join(parts[k:]) for k in starts):
+        if spelt in listing.skipped:
+            return None, listing.skipped[spelt]
+        names = {spelt} if spelt in listing.files else known.get(spelt, ())
+        if names:
+            several = f"{len(names)} files have this name"
+            return (None, several) if len(names) > 1 else (*names, None)
+    return None, "there is no such file"
 
 
 def outcome_folders(listing, positive=None):
@@ -199,35 +194,30 @@ def outcome_folders(listing, positive=None):
     notes : list of str
         Which folder is which.
     """
-    entries = [*listing.files, *listing.skipped]
-    shown = (name for name in entries if ENDINGS.search(name) and "/." not in f"/{name}")
-    names = np.array(sorted(shown), dtype=object)
-    parts = [name.split("/") for name in names]
+    table = pd.DataFrame({"path": listing.pictures()}, dtype=object)  # names need not be Unicode
+    parts = [name.split("/") for name in table["path"]]
 
     def folders(depth):
         return [p[depth] if len(p) > depth + 1 else "" for p in parts]
 
-    depth, split = 0, None
+    depth = 0
     while any(folders(depth + 1)) and len({*folders(depth)} - {""}) == 1:
         depth += 1  # one folder holds all
-    with contextlib.suppress(ValueError):
-        split = read_parts(folders(depth), "folders")
-        depth += 1
-    tops = folders(depth)
-    inside = np.array([top != "" for top in tops], bool)
-    labels = sorted({top for top in tops if top})
     try:
-        one = _positive(positive, labels)
+        if len({top.lower() for top in folders(depth)} & {*_PART_OF}) > 1:  # no outcomes
+            inside = np.array(folders(depth)) != ""
+            table.loc[inside, "split"] = read_parts(np.array(folders(depth))[inside], "folders")
+            depth += 1
+        tops = np.array(folders(depth))
+        labels = sorted({*tops} - {""})
+        one = positive_label(positive, labels)
     except ValueError as error:
         raise ValueError(
             f"images: without a table of outcomes, there must be a folder for each; {error}"
         ) from None
-    paths = pd.Series(names, dtype=object)  # a name need not be Unicode
-    table = pd.DataFrame({"path": paths, "y": [float(top == one) for top in tops]})
-    if split is not None:
-        table["split"] = split
+    table["y"] = (tops == one).astype(float)
     zero = next(label for label in labels if label != one)
     notes = [f"Read the images of two folders: {one} is outcome 1, {zero} is outcome 0."]
-    if not inside.all():
-        notes.append(f"{np.sum(~inside):,} images lie in neither folder and are left out.")
-    return table[inside].reset_index(drop=True), notes
+    if (outside := tops == "").any():
+        notes.append(f"{np.sum(outside):,} images lie in neither folder and are left out.")
+    return table[~outside].reset_index(drop=True), notes

@@ -12,20 +12,27 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..validation import check_choice, check_integer, check_number
 from .augment import Mirror
 from .base import ProbabilityData, Splits
-from .files import LEADS_OUT, list_files, read_files
+from .files import LEADS_OUT, list_files
 from .image_arrays import is_array, open_array
-from .image_cache import MappedRows, decode_rows, decode_sources
-from .image_splits import PARTS, connected, split_rows
+from .image_cache import MappedRows, decode_files, decode_rows
 from .image_tables import ROLES, match_names, outcome_folders, read_outcomes
-from .pictures import ASPECTS, ENDINGS
+from .pictures import ASPECTS
 
-__all__ = ["list_images", "load_images"]
+__all__ = ["connected", "list_images", "load_images", "split_rows"]
 
 log = logging.getLogger(__name__)
+
+PARTS = ("train", "val", "test")
+
+FOLDS = 5
+"""One fifth of the rows tests, one fifth validates, three fifths train."""
 
 IN_MEMORY = 2**31
 """Bytes of decoded images up to which they are held in memory; beyond, they stay on disk."""
@@ -52,8 +59,8 @@ def load_images(
         A folder (subfolders included), a tar or zip of images, or an array: ``.npy``, ``.npz``,
         HDF5 or Zarr, uint8 or uint16, (n, height, width[, channels]).
     outcomes : path-like or DataFrame, optional
-        CSV or Parquet with a row per image. By default each outcome has a folder of its own in
-        `images`, perhaps within folders ``train``, ``val`` and ``test``; an array may have a
+        CSV or Parquet (see `probnb.tables.read_table`) with a row per image. By default each
+        outcome has a folder of its own in `images`, perhaps within folders ``train``, ``val`` and ``test``; an array may have a
         vector ``y`` beside it.
     size : int, default=64
         Height and width to which images are brought, at least 8.
@@ -141,6 +148,93 @@ def list_images(path):
     return listing
 
 
+def connected(*labels):
+    """Number the sets of rows that are connected by any of their labels.
+
+    Parameters
+    ----------
+    *labels : array-like of shape (n,)
+        Rows with an equal label belong together, and so do rows that are connected through others.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        int, the same for rows that belong together.
+
+    Examples
+    --------
+    >>> connected(["a", "a", "b", "c"], [1, 2, 2, 3]).tolist()
+    [0, 0, 0, 1]
+    """
+    n = width = len(labels[0])
+    columns = []
+    for values in labels:
+        codes, names = pd.factorize(np.asarray(values))
+        columns.append(width + codes)
+        width += len(names)
+    rows = np.tile(np.arange(n), len(labels))
+    graph = coo_array((np.ones(len(rows), bool), (rows, np.concatenate(columns))), (width, width))
+    return pd.factorize(connected_components(graph, directed=False)[1][:n])[0]
+
+
+def split_rows(outcomes, together, seed=0, parts=None):
+    """Divide rows into training, validation and test, in three fifths, one and one.
+
+    Parameters
+    ----------
+    outcomes : ndarray of shape (n,)
+        0 and 1, which the parts have in about the same proportion.
+    together : ndarray of shape (n,)
+        Rows with an equal label go to one part.
+    seed : int, default=0
+        Which of the divisions.
+    parts : ndarray of shape (n,), optional
+        A division that is given. Where it has no "val", one fifth of its "train" becomes that.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        "train", "val" or "test".
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows of an outcome, or a part ends up with one outcome only.
+    """
+    if parts is None:
+        parts = np.full(len(outcomes), "train", dtype=object)
+        folds = _folds(outcomes, together, seed)
+        parts[next(folds)], parts[next(folds)] = "test", "val"
+    elif "val" not in parts:
+        parts, train = parts.copy(), np.flatnonzero(parts == "train")
+        parts[train[next(_folds(outcomes[train], together[train], seed))]] = "val"
+    for part in PARTS:
+        held = np.unique(outcomes[parts == part])
+        if len(held) < 2:
+            raise ValueError(
+                f"every part must have both outcomes; {part} has "
+                f"{f'only {held[0]:g}' if len(held) else 'no rows'}. Give more images of the rare "
+                "outcome, smaller groups, or a column that says which rows train, validate and "
+                "test."
+            )
+    return parts
+
+
+def _folds(outcomes, together, seed):
+    """Yield the rows of one fifth after the other."""
+    for outcome in (0, 1):
+        sets = len(np.unique(together[outcomes == outcome]))
+        if sets < FOLDS:
+            raise ValueError(
+                f"outcomes must have {FOLDS} rows or groups of 0 and of 1 at least, to be divided; "
+                f"got {sets} of {outcome}."
+            )
+    alone = len(np.unique(together)) == len(together)  # much quicker, and exact
+    kind = StratifiedKFold if alone else StratifiedGroupKFold
+    folds = kind(FOLDS, shuffle=True, random_state=seed)
+    return (rows for _, rows in folds.split(outcomes, outcomes, None if alone else together))
+
+
 def _read_files(path, outcomes, how, key, positive, columns):
     """Table of names, outcomes and what else is known, with the row of each decoded image."""
     listing = list_images(path)
@@ -151,22 +245,12 @@ def _read_files(path, outcomes, how, key, positive, columns):
     names, reasons = match_names(table["path"], listing)
     table["name"] = [_shown(name or path) for name, path in zip(names, table["path"])]
     table["reason"] = pd.Series(reasons, dtype=object)
-    unlisted = sum(map(bool, map(ENDINGS.search, set(listing.files) - set(names))))
+    unlisted = len({*listing.pictures()} - {*names, *listing.skipped})
     if unlisted and outcomes is not None:
         notes.append(f"{unlisted:,} images are not in the table, and left out.")
-    wanted = [name for name in dict.fromkeys(names) if name is not None]
-    places = {}
-    for i, name in enumerate(wanted):  # links share a place
-        places.setdefault(listing.files[name], []).append(i)
-
-    def read():
-        for place, content in read_files(path, places):
-            for i in places[place]:
-                yield i, content
-
-    decoded = decode_sources(wanted, read, *how)
-    row = {name: i for i, name in enumerate(wanted)}
-    return _join(table.drop(columns="path"), [row.get(name, -1) for name in names], decoded, notes)
+    notes += filter(None, [listing.left_out()])
+    decoded = decode_files(path, listing, filter(None, names), *how)
+    return _join(table.drop(columns="path"), names, decoded, notes)
 
 
 def _shown(name):
@@ -175,13 +259,13 @@ def _shown(name):
 
 
 def _read_array(path, outcomes, how, key, positive, columns):
-    array, beside = open_array(path, key)
+    array, beside, shapes = open_array(path, key)
     if outcomes is None:
         name = columns.get("y", "y")
         if name not in beside:
             raise ValueError(
-                f"outcomes: {path.name} has no vector {name!r} beside the images "
-                f"({', '.join(beside) or 'nothing lies there'}); give a table of outcomes."
+                f"outcomes: {path.name} has no vector {name!r} of {array.shape[0]} values beside "
+                f"the images (it holds {shapes}); give a table of outcomes."
             )
         outcomes = pd.DataFrame(beside)
     table, notes = read_outcomes(outcomes, columns, positive, paths=False)
@@ -190,12 +274,12 @@ def _read_array(path, outcomes, how, key, positive, columns):
             f"outcomes must have the {array.shape[0]} rows of the images; got {len(table)}."
         )
     table["name"], table["reason"] = np.arange(len(table)), None
-    return _join(table, np.arange(len(table)), decode_rows(array, *how), notes)
+    return _join(table, table["name"], decode_rows(array, *how), notes)
 
 
-def _join(table, rows, decoded, notes):
+def _join(table, names, decoded, notes):
     """Add the row, the digest and the reason of each decoded image."""
-    table["row"] = rows
+    table["row"] = [decoded.row.get(name, -1) for name in names]
     there = table["row"] >= 0
     for column, values in (("reason", decoded.reasons), ("digest", decoded.digests)):
         table.loc[there, column] = pd.Series(

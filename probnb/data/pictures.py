@@ -1,31 +1,31 @@
 """One image file, whatever it is: eight bits, three channels, upright, at the size asked for.
 
-JPEG, PNG, TIFF, WebP and BMP, told by their content; grey, palette, CMYK, 16 bits, with alpha.
-What cannot be read is refused with the reason, an image that would fill the memory before it does.
+What cannot be shown as a viewer shows it is refused with the reason, an image that would fill the
+memory before it does.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
-import re
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
-__all__ = ["ASPECTS", "ENDINGS", "decode", "decode_array", "open_picture"]
+__all__ = ["ASPECTS", "decode", "decode_array", "open_picture"]
 
 ASPECTS = ("crop", "pad", "stretch")
 """What may happen to an image that is not square."""
 
-ENDINGS = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp)$", re.IGNORECASE)
-"""Names that are taken for images."""
-
 PIXELS = 89_478_485
 """Width times height at most, as Pillow warns: beyond lie bombs, and scans to be tiled first."""
 
-_FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP")
-_ORIENTATION = 0x0112
+DIM = 32
+"""Of 16 bits, the brightest high byte below which an image is refused: 8 to 12 bits were stored."""
+
+_FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
+_ORIENTATION, _BITS, _PHOTOMETRIC = 0x0112, 258, 262
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -43,7 +43,7 @@ def open_picture(content, reduced=None):
     Parameters
     ----------
     content : bytes
-        The file.
+        The file: JPEG, PNG, TIFF, WebP, BMP or GIF; grey, palette, CMYK, 16 bits, with alpha.
     reduced : int, optional
         Let the JPEG decoder halve the image, to no less than this height and width, which is
         much faster.
@@ -51,38 +51,34 @@ def open_picture(content, reduced=None):
     Returns
     -------
     PIL.Image.Image
-        RGB, eight bits, turned as its EXIF tag says, transparent parts on white, 16 bits scaled
-        by their full range; of several pages or frames the first.
+        sRGB, eight bits (of 16 the higher), turned as its EXIF tag says, transparent parts on
+        white.
 
     Raises
     ------
     ValueError
-        With the reason, if it cannot be decoded to the end or has more than 89 million pixels.
+        With the reason: it cannot be decoded to the end, has more than 89 million pixels, several
+        pages or frames, floats or 32-bit integers, or 16 bits of which only the lowest are used.
     """
     try:
         image = Image.open(io.BytesIO(content), formats=_FORMATS)
         width, height = image.size
         if width * height > PIXELS:
             raise ValueError(f"{width:,} x {height:,} pixels are more than {PIXELS:,}")
+        if getattr(image, "is_animated", False) and image.format != "MPO":  # whose first is it
+            raise ValueError("several pages or frames: save the one that counts as its own file")
         if reduced is not None:
             image.draft("RGB", (reduced, reduced))
+        tags = dict(getattr(image, "tag_v2", {}))
+        deep = content[24] if image.format == "PNG" else max(tags.get(_BITS, (8,)))
         image.load()  # a TIFF turns here, and loses its tag
         turn = _TURNS.get(_orientation(image))
-        image = _rgb(image)
+        image = _rgb(image, deep == 16, inverted=tags.get(_PHOTOMETRIC) == 0)
         return image if turn is None else image.transpose(turn)
     except Image.UnidentifiedImageError:
         raise ValueError(_unknown(content)) from None
     except Exception as error:  # what decoders raise on hostile bytes has no common base
         raise ValueError(str(error) or type(error).__name__) from None
-
-
-def _unknown(content):
-    """What a file is that is none of the formats."""
-    if not content:
-        return "empty"
-    if content[4:8] == b"ftyp":
-        return "HEIC, AVIF or a film: save it as JPEG or PNG"
-    return "not a JPEG, PNG, TIFF, WebP or BMP"
 
 
 def decode(content, size, aspect="stretch"):
@@ -105,15 +101,12 @@ def decode(content, size, aspect="stretch"):
     digest : str
         The same for two files if and only if they show the same pixels at full size, however
         encoded.
-
-    Raises
-    ------
-    ValueError
-        With the reason, if it cannot be decoded.
     """
-    digest = _digest(open_picture(content))
-    # the decoder's own halving; never below twice
-    return _resized(open_picture(content, 2 * size), size, aspect), digest
+    image = open_picture(content)
+    digest = _digest(image)
+    if content.startswith(b"\xff\xd8"):  # the decoder's own halving; never below twice
+        image = open_picture(content, 2 * size)
+    return _resized(image, size, aspect), digest
 
 
 def decode_array(values, size, aspect="stretch"):
@@ -133,11 +126,19 @@ def decode_array(values, size, aspect="stretch"):
     digest : str
         As of `decode`.
     """
-    if values.dtype == np.uint16:
-        values = (values >> 8).astype(np.uint8)
-    values = np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values)
-    image = _rgb(Image.fromarray(values))
+    values = values[:, :, 0] if values.shape[2:] == (1,) else values
+    values = _high_byte(values) if values.dtype == np.uint16 else values
+    image = _rgb(Image.fromarray(np.ascontiguousarray(values)))
     return _resized(image, size, aspect), _digest(image)
+
+
+def _unknown(content):
+    """What a file is that is none of the formats."""
+    if not content:
+        return "empty"
+    if content[4:8] == b"ftyp":
+        return "HEIC, AVIF or a film: save it as JPEG or PNG"
+    return "not a JPEG, PNG, TIFF, WebP, BMP or GIF"
 
 
 def _digest(image):
@@ -162,15 +163,54 @@ def _orientation(image):
         return None
 
 
-def _rgb(image):
-    if image.mode.startswith("I;16") or image.mode == "I":
+def _rgb(image, deep=False, inverted=False):
+    profile = image.info.get("icc_profile")
+    if image.mode.startswith("I"):
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 0xFFFF:
             raise ValueError("32-bit integers: save it with 8 or 16 bits")
-        image = Image.fromarray((values >> 8).astype(np.uint8))  # as Pillow does in colour
+        # in 16 bits Pillow leaves white at 0, where the file says so
+        image = Image.fromarray(_high_byte(0xFFFF - values if inverted else values))
     elif image.mode == "F":
         raise ValueError("floating-point pixels: save it with 8 or 16 bits")
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
-    return image.convert("RGB")
+    elif deep:  # colour, of which Pillow takes the high byte
+        _refuse_dim(np.asarray(image.convert("RGB")), 1)
+    alpha = image.convert("RGBA").getchannel("A") if image.has_transparency_data else None
+    if image.mode not in ("L", "RGB", "CMYK"):
+        image = image.convert("L" if image.mode == "LA" else "RGB")
+    if profile and (change := _to_srgb(profile, image.mode)):
+        image = ImageCms.applyTransform(image, change)
+    image = image.convert("RGB")
+    if alpha is not None:
+        image = Image.composite(image, Image.new("RGB", image.size, "white"), alpha)
+    return image
+
+
+def _high_byte(values):
+    _refuse_dim(values, 256)
+    return (values >> 8).astype(np.uint8)
+
+
+def _refuse_dim(values, unit):
+    """Refuse 8 to 12 bits in a file of 16, which would become black; a wholly black one may be."""
+    if 0 < values.max() < DIM * unit:
+        raise ValueError(
+            f"16 bits whose brightest pixel is {values.max() / unit / 256:.1%} of full: bring it "
+            "to 8 bits yourself, since only you know its range"
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _to_srgb(profile, mode):
+    """The transform of a colour profile; None where it changes nothing, or is no profile."""
+    levels = {"RGB": 9, "L": 256, "CMYK": 5}[mode]
+    channels = np.meshgrid(*[np.linspace(0, 255, levels).astype(np.uint8)] * len(mode))
+    sample = np.stack(channels, axis=-1)
+    sample = Image.frombytes(mode, (1, sample.size // len(mode)), sample.tobytes())
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        change = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), mode, "RGB")
+    except (ImageCms.PyCMSError, OSError, TypeError):
+        return None  # as viewers do
+    moved = np.asarray(ImageCms.applyTransform(sample, change)).astype(int)
+    return change if np.abs(moved - np.asarray(sample.convert("RGB"))).max() > 2 else None

@@ -1,231 +1,343 @@
-r"""Simulated rain whose probabilities are known: cells that drift, grow and decay.
+"""Precipitation nowcasting: whether it rains more over an area in an hour than it does now.
 
-The rain of a scene is a sum of round cells. Each cell has its peak, its width and its own growth
-rate, and all drift with one wind. In the hour after the last map everything is multiplied by one
-more factor that nobody can see coming, :math:`e^{\sigma Z}` with Z standard normal. If
-:math:`M_0` is the area mean of the last map and :math:`M` what the cells alone make of it in an
-hour, then
-
-.. math:: p = P(M e^{\sigma Z} > M_0) = \Phi\!\left(\frac{\log M - \log M_0}{\sigma}\right),
-
-and both means are sums over cells of a product of two sums over pixels: exact, without drawing
-anything.
+Three radar maps go in. The outcome is 1 where the area mean one hour after the last map is higher
+than that of the last map: the weather task of Section 7.2 and Appendix K. Neighbouring windows are
+near copies of each other, so whole days go to training, validation or test data, and ``groups``
+are days.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+import mmap
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from scipy.special import ndtr
 
 from ..validation import check_integer, check_number
 from .base import ProbabilityData, Splits
-from .radar import Turn, encode
+from .radar import MISSING
 
-__all__ = ["Climate", "Scenes", "draw_scenes", "simulated_splits"]
+__all__ = ["Question", "Turn", "Windows", "encode", "find_windows", "split_days", "weather_splits"]
+
+FRAMES = 3
+RESOLUTION, HEAVIEST = 0.01, 100.0  # mm/h
+IN_MEMORY = 2**28
+"""Bytes of inputs up to which windows are cut once and kept."""
 
 
 @dataclass(frozen=True)
-class Climate:
-    """What the rain of the simulator is like; times in hours, lengths in km.
+class Question:
+    """What is asked of a series of maps.
 
     Parameters
     ----------
-    side : float, default=95
-        Height and width of the area.
-    cells : float, default=8
-        Mean number of cells, Poisson, in the area and a margin around it, from where more drift
-        in; at least one.
-    margin : float, default=20
-        Width of the margin.
-    width : tuple of float, default=(6, 18)
-        Standard deviations of the cells, log-uniform.
-    wind : float, default=20
-        Standard deviation of each component of the wind in km/h, one wind a day.
-    growth : float, default=0.7
-        Standard deviation of the cells' growth rates per hour.
-    shared : float, default=0.4
-        Standard deviation of the part of the growth that the cells of a day have in common.
-    sigma : float, default=0.9
-        Standard deviation of the logarithm of the unforeseeable factor.
-    spacing : float, default=10
-        Minutes between the three maps.
-    lead : float, default=60
-        Minutes from the last map to the one that decides.
+    tile : int, default=95
+        Height and width of an area in pixels (km); the maps are cut into as many as fit.
+    spacing : int, default=10
+        Minutes between the three maps; 10 in the paper, 15 in the authors' loader.
+    lead : int, default=60
+        Minutes from the last map to the one that decides; 60 in the paper, 65 in their loader.
+    stride : int, default=10
+        Minutes between windows of one area.
+    wet : float, default=0.02
+        Least area mean of the last map in mm/h. Where it does not rain there is nothing to ask;
+        the rule looks at that map only, at none of the pixels of what comes after.
+    coverage : float, default=0.9
+        Least share of an area's pixels that must have data, in each of the maps.
     """
 
-    side: float = 95.0
-    cells: float = 8.0
-    margin: float = 20.0
-    width: tuple = (6.0, 18.0)
-    wind: float = 20.0
-    growth: float = 0.7
-    shared: float = 0.4
-    sigma: float = 0.9
-    spacing: float = 10.0
-    lead: float = 60.0
+    tile: int = 95
+    spacing: int = 10
+    lead: int = 60
+    stride: int = 10
+    wet: float = 0.02
+    coverage: float = 0.9
 
     def __post_init__(self):
-        for name in ("side", "cells", "sigma", "spacing", "lead"):
-            check_number(getattr(self, name), name, 0, exclusive=True)
-        for name in ("margin", "wind", "growth", "shared"):
-            check_number(getattr(self, name), name, 0)
+        for name in ("tile", "spacing", "lead", "stride"):
+            check_integer(getattr(self, name), name)
+        check_number(self.wet, "wet", 0)
+        check_number(self.coverage, "coverage", 0, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Scenes:
-    """The hidden state of simulated scenes at the time of their last map.
+@dataclass(frozen=True)
+class Turn:
+    """Turn and mirror a square image into one of its eight positions, all channels alike.
 
-    Parameters
-    ----------
-    centres : ndarray of shape (n, cells, 2)
-        Down and across from the corner of the area, km.
-    widths, peaks, growth : ndarray of shape (n, cells)
-        Standard deviation (km), rain rate at the centre (mm/h, 0 for no cell), growth rate (1/h).
-    wind : ndarray of shape (n, 2)
-        Km/h, down and across.
-    climate : Climate
-        What they were drawn from.
+    For radar maps: the equations of motion have no preferred direction at this scale, and the area
+    mean is the same in all eight. What is given up is the climate's own preference, westerly winds
+    and mountains, which a few days cannot teach anyway.
     """
 
-    centres: np.ndarray
-    widths: np.ndarray
-    peaks: np.ndarray
-    growth: np.ndarray
-    wind: np.ndarray
-    climate: Climate
+    draws = 3
 
-    def _state(self, minutes, size):
-        """Peaks, and each cell's profile along both axes, some minutes after the last map."""
-        hours = minutes / 60
-        centres = self.centres + hours * self.wind[:, None]
-        pixel = (np.arange(size) + 0.5) * self.climate.side / size
-        distance = (pixel - centres[..., None]) / self.widths[..., None, None]
-        return self.peaks * np.exp(hours * self.growth), np.exp(-(distance**2) / 2)
-
-    def maps(self, minutes, size=32):
-        """Rain rates in mm/h without the unforeseeable factor.
-
-        Parameters
-        ----------
-        minutes : float
-            After the last map; negative for before.
-        size : int, default=32
-            Pixels along the side of the area.
-
-        Returns
-        -------
-        ndarray of shape (n, size, size)
-            The maps.
-        """
-        peaks, profile = self._state(minutes, size)
-        return np.einsum("nk,nki,nkj->nij", peaks, profile[:, :, 0], profile[:, :, 1])
-
-    def means(self, minutes, size=32):
-        """Area means of `maps`, of shape (n,), without drawing them."""
-        peaks, profile = self._state(minutes, size)
-        return (peaks * profile.mean(-1).prod(-1)).sum(-1)
-
-    def probabilities(self, size=32):
-        """Probability, of shape (n,), that the area mean is higher a lead time later."""
-        change = np.log(self.means(self.climate.lead, size)) - np.log(self.means(0, size))
-        return ndtr(change / self.climate.sigma)
+    def __call__(self, x, u):
+        """Return the batch `x` (n, c, h, h), turned as the numbers `u` (n, 3) say."""
+        across, down, swap = ((u < 0.5).T)[:, :, None, None, None]
+        x = torch.where(across, x.flip(-1), x)
+        x = torch.where(down, x.flip(-2), x)
+        return torch.where(swap, x.transpose(-1, -2), x)
 
 
-def draw_scenes(n, day, climate, rng):
-    """Draw scenes, those of one day with one wind and one part of growth in common.
+class Windows:
+    """Stacks of three maps, uint8 of shape (k, 3, size, size), read when rows are asked for.
+
+    Neighbouring windows in time have maps in common; nothing of that is copied.
 
     Parameters
     ----------
-    n : int
-        How many.
-    day : ndarray of int of shape (n,)
-        Day of each scene, from 0.
-    climate : Climate
-        What the rain is like.
-    rng : numpy.random.Generator
-        Where chance comes from.
+    maps : array of int16 of shape (n, rows, columns)
+        Counts; may be on disk.
+    unit : float
+        Rain rate of one count in mm/h.
+    frames : ndarray of int of shape (windows, 3)
+        Maps of each window.
+    corners : ndarray of int of shape (windows, 2)
+        First row and column of each window.
+    tile : int
+        Height and width in the maps.
+    size : int, optional
+        Height and width of what is returned: means over smaller areas, of pixels with data. By
+        default as in the maps.
+    """
+
+    dtype = np.dtype(np.uint8)
+    ndim = 4
+
+    def __init__(self, maps, unit, frames, corners, tile, size=None):
+        self.maps, self.unit, self.tile = maps, unit, tile
+        self.frames, self.corners = np.asarray(frames), np.asarray(corners)
+        self.size = min(size or tile, tile)
+        codes = encode(np.arange(np.iinfo(np.int16).max + 1) * unit)
+        # Counts below 0, and no data, which is the lowest: no rain to see.
+        self._codes = np.concatenate([codes, np.zeros(len(codes), np.uint8)])
+
+    def __len__(self):
+        return len(self.frames)
+
+    @property
+    def shape(self):
+        """Windows, maps, height and width."""
+        return (len(self), FRAMES, self.size, self.size)
+
+    def __getitem__(self, rows):
+        frames, corners = self.frames[rows], self.corners[rows]
+        out, maps = np.empty((len(frames), *self.shape[1:]), np.uint8), self.maps
+        if isinstance(maps, np.memmap) and isinstance(maps.base, mmap.mmap):
+            # Opened anew, so that pages read for other batches do not stay in memory.
+            maps = np.memmap(maps.filename, maps.dtype, "r", maps.offset, maps.shape)
+        for row, ((top, left), stack) in enumerate(zip(corners, frames)):
+            area = slice(top, top + self.tile), slice(left, left + self.tile)
+            for channel, frame in enumerate(stack):
+                out[row, channel] = self._read(np.asarray(maps[frame][area]))
+        return out
+
+    def _read(self, counts):
+        if self.size == self.tile:
+            return self._codes[counts.view(np.uint16)]
+        valid = torch.from_numpy(counts != MISSING).float()
+        rate = torch.from_numpy(np.where(counts < 0, 0, counts) * np.float32(self.unit))
+        pooled = torch.nn.functional.adaptive_avg_pool2d(
+            torch.stack([rate, valid])[None], self.size
+        )
+        rate, share = pooled[0].numpy()
+        return encode(rate / np.maximum(share, 1e-6))
+
+
+def encode(rate):
+    """Rain rates in mm/h as uint8 on a logarithmic scale: 0 for none, 255 from 100 mm/h on.
+
+    The code is 255 log(1 + 100 rate) / log(1 + 10,000), rounded: steps of 4 % in heavy rain.
+    """
+    scaled = np.log1p(np.asarray(rate) / RESOLUTION) / np.log1p(HEAVIEST / RESOLUTION)
+    return np.rint(255 * np.clip(scaled, 0, 1)).astype(np.uint8)
+
+
+def find_windows(series, question):
+    """Find every window of a series that can be asked, and its outcome.
+
+    Parameters
+    ----------
+    series : probnb.data.radar.Series
+        Maps in order of time.
+    question : Question
+        What is asked.
 
     Returns
     -------
-    Scenes
-        Their hidden state.
-    """
-    days = int(day.max()) + 1
-    wind = climate.wind * rng.standard_normal((days, 2))
-    shared = climate.shared * rng.standard_normal(days)
-    number = np.maximum(rng.poisson(climate.cells, n), 1)
-    k = int(number.max())
-    low, high = np.log(climate.width)
-    peaks = np.exp(rng.normal(0.5, 1.0, (n, k))) * (np.arange(k) < number[:, None])
-    centres = rng.uniform(-climate.margin, climate.side + climate.margin, (n, k, 2))
-    centres[:, 0] = rng.uniform(0, climate.side, (n, 2))  # rain within the area at the last map
-    return Scenes(
-        centres=centres,
-        widths=np.exp(rng.uniform(low, high, (n, k))),
-        peaks=peaks,
-        growth=shared[day][:, None] + climate.growth * rng.standard_normal((n, k)),
-        wind=wind[day],
-        climate=climate,
-    )
-
-
-def simulated_splits(n=3000, size=32, seed=0, climate=None, per_day=20):
-    """Simulated weather task with ground-truth probabilities, split by days.
-
-    Parameters
-    ----------
-    n : int, default=3000
-        Windows in all; training, validation and test have the paper's proportions 20 : 6 : 3.
-    size : int, default=32
-        Height and width of the maps in pixels.
-    seed : int, default=0
-        Seed of scenes and outcomes.
-    climate : Climate, optional
-        What the rain is like.
-    per_day : int, default=20
-        Windows of one day.
-
-    Returns
-    -------
-    probnb.data.base.Splits
-        Inputs uint8 of shape (n, 3, size, size), as `probnb.data.radar.encode` makes them; given p
-        outcomes are independent.
+    dict of str to ndarray
+        ``frames`` (k, 3), ``corners`` (k, 2), ``outcomes``, ``times`` of the last maps, and
+        ``means`` (k, 2), area means now and later in mm/h, over pixels with data in both.
+    dict of str to int
+        What was left out, in this order: for a gap, for crossing midnight, as windows that share
+        maps with two days; then of the areas: for too little data, as dry, and because too little
+        of the later map was measured to know what happened.
 
     Raises
     ------
     ValueError
-        If there are too few windows for three days.
+        If a tile is larger than the maps, or nothing is left.
     """
-    climate = climate or Climate()
-    for name, value, least in (("size", size, 2), ("per_day", per_day, 1), ("seed", seed, 0)):
-        check_integer(value, name, minimum=least)
-    check_integer(n, "n", minimum=3 * per_day)
-    rng = np.random.default_rng(np.random.SeedSequence([seed, 0x5241494E]))
-    day = np.arange(n) // per_day
-    scenes = draw_scenes(n, day, climate, rng)
-    p = scenes.probabilities(size)
-    y = (rng.random(n) < p).astype(np.float32)
-    inputs = np.stack(
-        [encode(scenes.maps(step * climate.spacing, size)) for step in (-2, -1, 0)], axis=1
+    rows, columns = series.maps.shape[1:]
+    if question.tile > min(rows, columns):
+        raise ValueError(f"tile must be at most {min(rows, columns)}; got {question.tile}.")
+    frames, report = _frames(series.times, question)
+    found = []
+    for corner in _corners(rows, columns, question.tile):
+        kept, means, left_out = _area(series, question, frames, corner)
+        report = {k: report.get(k, 0) + left_out.get(k, 0) for k in {**report, **left_out}}
+        found.append((frames[kept, :FRAMES], np.tile(corner, (kept.sum(), 1)), means[kept]))
+    stacks, corners, means = (np.concatenate(part) for part in zip(*found))
+    if not len(stacks):
+        raise ValueError(f"the maps must have a window for {question}; left out: {report}.")
+    order = np.argsort(stacks[:, -1], kind="stable")  # by time, then by area
+    stacks, corners, means = stacks[order], corners[order], means[order]
+    outcomes = (means[:, 1] > means[:, 0]).astype(np.float32)
+    times = series.times[stacks[:, -1]]
+    return dict(frames=stacks, corners=corners, outcomes=outcomes, times=times, means=means), report
+
+
+def _corners(rows, columns, tile):
+    down, across = rows // tile, columns // tile
+    top, left = (rows - down * tile) // 2, (columns - across * tile) // 2
+    return [(top + i * tile, left + j * tile) for i in range(down) for j in range(across)]
+
+
+def _frames(times, question):
+    """Positions of three maps and the one that decides, for every window without a gap."""
+    step = np.array([-2, -1, 0]) * question.spacing
+    minutes = times.astype("datetime64[m]").astype(int)
+    last = minutes[minutes % question.stride == 0]
+    wanted = last[:, None] + np.append(step, question.lead)
+    at = np.searchsorted(minutes, wanted).clip(max=len(minutes) - 1)
+    whole = (minutes[at] == wanted).all(1)
+    one_day = wanted[:, 0] // 1440 == wanted[:, -1] // 1440
+    report = {"gap": int((~whole).sum()), "midnight": int((whole & ~one_day).sum())}
+    return at[whole & one_day], report
+
+
+def _area(series, question, frames, corner):
+    """Which windows of one area can be asked; its means over pixels with data in both maps."""
+    area = tuple(slice(c, c + question.tile) for c in corner)
+    share, rain = np.zeros(len(series.times)), np.zeros(len(series.times))
+    for frame in np.unique(frames):
+        counts = series.maps[frame][area]
+        share[frame] = (counts != MISSING).mean()
+        rain[frame] = counts[counts != MISSING].mean() * series.unit if share[frame] else np.nan
+    # Whether a window is asked depends on what is known when it is asked: its own three maps.
+    bad = share[frames[:, :FRAMES]].min(1) < question.coverage
+    dry = ~(rain[frames[:, FRAMES - 1]] >= max(question.wet, 1e-9))
+    unseen = share[frames[:, FRAMES]] < question.coverage
+    means = np.full((len(frames), 2), np.nan)
+    for row in np.flatnonzero(~bad & ~dry & ~unseen):
+        pair = np.stack([series.maps[frame][area] for frame in frames[row, FRAMES - 1 :]])
+        both = (pair != MISSING).all(0)
+        unseen[row] = not both.any()
+        means[row] = pair[:, both].mean(1) * series.unit if both.any() else np.nan
+    left_out = {
+        "no data": int(bad.sum()),
+        "dry": int((~bad & dry).sum()),
+        "unseen": int((~bad & ~dry & unseen).sum()),
+    }
+    return ~bad & ~dry & ~unseen, means, left_out
+
+
+def split_days(times, fold=0, folds=5, long=60):
+    """Say of every window which part its day goes to.
+
+    Parameters
+    ----------
+    times : ndarray of datetime64 of shape (k,)
+        Times of the windows.
+    fold : int, default=0
+        Which days are tested, where days are few: they are dealt into `folds` hands, from the day
+        with most windows to that with fewest and back again, so that each hand has wet days; hand
+        `fold` is the test part and the next one the validation part. In `folds` runs every day is
+        tested once.
+    folds : int, default=5
+        Hands.
+    long : int, default=60
+        Days from which on the parts follow each other in time instead, in the paper's proportions
+        20 : 6 : 3.
+
+    Returns
+    -------
+    ndarray of int of shape (k,)
+        0 training, 1 validation, 2 test.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer days than hands.
+    """
+    check_integer(fold, "fold", minimum=0)
+    check_integer(folds, "folds", minimum=3)
+    days, day, count = np.unique(
+        np.asarray(times).astype("datetime64[D]"), return_inverse=True, return_counts=True
     )
-    last = day.max()
-    first = {"test": last - max(1, round(last * 3 / 29)) + 1}
-    first["val"] = first["test"] - max(1, round(last * 6 / 29))
-    part = np.where(day < first["val"], 0, np.where(day < first["test"], 1, 2))
-    names = np.char.add("day ", day.astype(str))
-    parts = [
-        ProbabilityData(
-            torch.from_numpy(inputs[part == k]),
-            y[part == k],
-            p[part == k],
-            groups=names[part == k],
-            ids=np.arange(n)[part == k],
-            augment=(Turn(),),
-        )
-        for k in range(3)
-    ]
-    source = f"simulated rain {astuple(climate)} n={n} size={size} per_day={per_day} seed={seed}"
-    return Splits(*parts, source=source, report={"windows": n, "days": int(last) + 1})
+    if len(days) < folds:
+        raise ValueError(f"folds must be at most the number of days, {len(days)}; got {folds}.")
+    part = np.zeros(len(days), dtype=int)
+    if len(days) >= long:
+        before = np.cumsum(count) - count
+        part = np.searchsorted([20 / 29, 26 / 29], before / len(day), side="right")
+    else:
+        there_and_back = np.concatenate([np.arange(folds), np.arange(folds)[::-1]])
+        hand = np.empty(len(days), dtype=int)
+        hand[np.argsort(-count, kind="stable")] = np.resize(there_and_back, len(days))
+        part[hand == fold % folds] = 2
+        part[hand == (fold + 1) % folds] = 1
+    return part[day]
+
+
+def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=None):
+    """Cut a series of maps into training, validation and test windows, by whole days.
+
+    Parameters
+    ----------
+    series : probnb.data.radar.Series
+        Maps in order of time.
+    question : Question, optional
+        What is asked; the paper's by default.
+    size : int, optional
+        Height and width of the inputs; the tile is averaged down to it.
+    fold, folds : int
+        See `split_days`.
+    limit : int, optional
+        How many windows to keep, evenly spaced in time; all by default.
+
+    Returns
+    -------
+    probnb.data.base.Splits
+        Inputs uint8 of shape (n, 3, size, size), in memory where they are few, else read from the
+        maps batch by batch. ``report`` counts what was left out and holds the question.
+    """
+    question = question or Question()
+    found, report = find_windows(series, question)
+    if limit is not None:
+        keep = np.unique(np.linspace(0, len(found["outcomes"]) - 1, limit).round().astype(int))
+        found = {name: values[keep] for name, values in found.items()}
+    part = split_days(found["times"], fold, folds)
+    parts = [_part(series, question, found, part == k, size) for k in range(3)]
+    source = (
+        f"{series.source} {asdict(question)} size {size or question.tile} fold {fold % folds} of "
+        f"{folds} limit {limit}"
+    )
+    report = {**series.report, **report, "windows": len(part), "question": asdict(question)}
+    return Splits(*parts, source=source, report=report)
+
+
+def _part(series, question, found, rows, size):
+    windows = Windows(
+        series.maps, series.unit, found["frames"][rows], found["corners"][rows], question.tile, size
+    )
+    small = np.prod(windows.shape) <= IN_MEMORY
+    times, corners = found["times"][rows].astype("datetime64[m]"), found["corners"][rows]
+    return ProbabilityData(
+        inputs=torch.from_numpy(windows[:]) if small else windows,
+        outcomes=found["outcomes"][rows],
+        groups=times.astype("datetime64[D]").astype(str),
+        ids=np.array([f"{t} {top} {left}" for t, (top, left) in zip(times, corners)], dtype=str),
+        augment=(Turn(),),
+    )

@@ -1,4 +1,4 @@
-"""Survival that is known in part: outcomes at a horizon, with weights.
+"""Survival that is known in part: patients, outcomes at a horizon with weights, splits by site.
 
 A patient whose follow-up ends before the horizon while alive is censored: whether they lived to
 the horizon is not known. `label` turns follow-up into outcomes by one of three rules; the weights
@@ -7,21 +7,31 @@ it gives go wherever outcomes go: loss, p_emp, calibrators and metrics take them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+import torch
+from sklearn.model_selection import StratifiedGroupKFold
 
-from ..validation import check_choice, check_number, check_outcomes, check_vector
+from ..validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_outcomes,
+    check_probabilities,
+    check_vector,
+)
+from .base import Bags, ProbabilityData, Splits
 
 __all__ = [
     "HORIZON",
     "RULES",
+    "Cohort",
     "Labels",
-    "check_follow_up",
-    "effective_size",
-    "kaplan_meier",
     "label",
+    "refuse_shared",
+    "survival_splits",
 ]
 
 RULES = ("paper", "known", "ipcw")
@@ -29,6 +39,10 @@ RULES = ("paper", "known", "ipcw")
 
 HORIZON = 60.0
 """Months: the paper's five years."""
+
+FEATURES = 64
+"""Standardised features whose total variance a wider table is brought down to, so that one
+learning rate serves tables of any width."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,39 +162,6 @@ def _followed(months, died, at, known, strata, reference):
     return followed
 
 
-def kaplan_meier(months, died, level=0.95):
-    """Kaplan and Meier's estimate of survival, with pointwise log-log intervals.
-
-    Parameters
-    ----------
-    months, died : array-like of shape (n,)
-        Follow-up in months, and whether it ended with death.
-    level : float, default=0.95
-        Coverage aimed at.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``months``, ``survival``, ``low``, ``high``, one row a distinct time, from 0.
-    """
-    from sksurv.nonparametric import kaplan_meier_estimator
-
-    months, died = check_follow_up(months, died)
-    check_number(level, "level", 0, 1, exclusive=True)
-    times, survival, (low, high) = kaplan_meier_estimator(
-        died, months, conf_level=level, conf_type="log-log"
-    )
-    curve = pd.DataFrame({"months": times, "survival": survival, "low": low, "high": high})
-    start = pd.DataFrame({"months": [0.0], "survival": [1.0], "low": [1.0], "high": [1.0]})
-    return pd.concat([start, curve], ignore_index=True)
-
-
-def effective_size(weights):
-    """Return how many equally weighted rows are worth as much as these (Kish 1965)."""
-    weights = np.asarray(weights, float)
-    return float(weights.sum() ** 2 / (weights**2).sum())
-
-
 def check_follow_up(months, died):
     """Return months as float64, at least 0 and finite, and deaths as bool, of the same length."""
     months = np.asarray(months, float)
@@ -196,3 +177,221 @@ def check_follow_up(months, died):
             f"months must be finite and at least 0; got {months[row].item()!r} in row {row}."
         )
     return months, died
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Patients, or slides of patients, with follow-up.
+
+    Parameters
+    ----------
+    inputs : array of shape (n, features), or probnb.data.base.Bags of n
+        What a network sees of each row, floating point.
+    months : array-like of shape (n,)
+        Follow-up in months, at least 0.
+    died : array-like of shape (n,)
+        Whether follow-up ended with death.
+    patients : array-like of shape (n,)
+        Whose row it is. All rows of a patient have the same follow-up.
+    sites : array-like of shape (n,)
+        Where the patient comes from; splits never cut through a site, and so through no patient.
+    source : str
+        What identifies the data, as `probnb.data.base.Splits` wants it.
+    covariates : pandas.DataFrame of n rows, optional
+        What a statistician would also use: ``stage``, ``age``, ``sex``, ``cohort``.
+    probabilities : array-like of shape (n,), optional
+        True probability of being alive at the horizon, where the data are simulated.
+    report : dict, optional
+        Counts worth telling.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, times are negative, or the rows of one patient disagree.
+    """
+
+    inputs: object
+    months: np.ndarray
+    died: np.ndarray
+    patients: np.ndarray
+    sites: np.ndarray
+    source: str
+    covariates: pd.DataFrame | None = None
+    probabilities: np.ndarray | None = None
+    report: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        n = len(self.inputs)
+        months, died = check_follow_up(self.months, self.died)
+        checked = {
+            "months": months,
+            "died": died,
+            "patients": check_vector(self.patients, "patients"),
+            "sites": check_vector(self.sites, "sites"),
+        }
+        if self.probabilities is not None:
+            checked["probabilities"] = check_probabilities(self.probabilities, "probabilities")
+        for name, value in (checked | {"covariates": self.covariates}).items():
+            if value is not None and len(value) != n:
+                raise ValueError(f"{name} must have the {n} rows of inputs; got {len(value)}.")
+        follow_up = pd.DataFrame({"months": months, "died": died, "sites": checked["sites"]})
+        differ = follow_up.groupby(checked["patients"]).nunique().gt(1).any(axis=1)
+        if differ.any():
+            raise ValueError(
+                "months, died and sites must be the same in all rows of a patient; they differ for "
+                f"{differ.index[differ][0]!r}."
+            )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def __len__(self):
+        return len(self.months)
+
+    @property
+    def numbers(self):
+        """Whose row it is, as a number: the patient's own, or its place among the names."""
+        if self.patients.dtype.kind in "iu":
+            return self.patients
+        return np.unique(self.patients, return_inverse=True)[1]
+
+    @property
+    def first(self):
+        """Whether a row is the first of its patient: one row a patient."""
+        return ~pd.Series(self.patients).duplicated().to_numpy()
+
+
+def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strata=None):
+    """Split a cohort by site into training, validation and test, with outcomes by a rule.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The patients.
+    rule : {"paper", "known", "ipcw"}, default="ipcw"
+        How follow-up becomes an outcome; see `label`.
+    horizon : float, default=60
+        Months.
+    seed : int, default=0
+        Seeds 0 to ``folds - 1`` share one partition of the sites and take its folds in turn as
+        test part, so that together they test every patient once; the next seeds take another
+        partition.
+    folds : int, default=5
+        Parts of the partition: one for test, the next for validation, the rest for training.
+    strata : str, optional
+        Column of the covariates within which censoring is estimated on its own.
+
+    Returns
+    -------
+    probnb.data.base.Splits
+        Rows whose outcome is not known are left out of training and validation, and counted in
+        the report; in the test part they stay with weight 0, so that they too get predictions.
+        Groups are numbers of patients, which name nobody, and ids the row numbers in `cohort`. The
+        report also holds the `cohort` and its ``members``: all row numbers of each part.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range, there are fewer sites than folds, or a patient would be in
+        two parts.
+
+    Notes
+    -----
+    Weights of training and validation come from the censoring of these two parts, those of the
+    test part from all patients, so that the five test parts together are one weighted sample.
+    Tables are standardised by the training part, and divided by the square root of how many times
+    64 features they have.
+    """
+    check_integer(seed, "seed", 0)
+    check_integer(folds, "folds", 3)
+    sites = len(np.unique(cohort.sites))
+    if sites < folds:
+        raise ValueError(f"folds must be at most the {sites} sites of the cohort; got {folds}.")
+    everybody = _label_rows(cohort, rule, horizon, strata)
+    status = np.where(everybody.known, everybody.outcomes, 2).astype(int)
+    partition = StratifiedGroupKFold(folds, shuffle=True, random_state=seed // folds)
+    parts = [rows for _, rows in partition.split(status, status, cohort.sites)]
+    test, val = parts[seed % folds], parts[(seed + 1) % folds]
+    train = np.setdiff1d(np.arange(len(cohort)), np.r_[test, val])
+    rows = {"train": train, "val": val, "test": test}
+    members = dict(rows)
+    refuse_shared({name: cohort.patients[index] for name, index in rows.items()})
+    development = np.isin(np.arange(len(cohort)), test, invert=True)
+    labels = _label_rows(cohort, rule, horizon, strata, development)
+    if rule != "paper":
+        rows |= {name: rows[name][labels.known[rows[name]]] for name in ("train", "val")}
+    scale = None if isinstance(cohort.inputs, Bags) else _scale(cohort.inputs[rows["train"]])
+    data = {
+        name: _part(cohort, index, everybody if name == "test" else labels, scale)
+        for name, index in rows.items()
+    }
+    report = cohort.report | {
+        "rule": rule,
+        "horizon": horizon,
+        "rows": {name: len(index) for name, index in rows.items()},
+        "left_out": len(cohort) - sum(map(len, rows.values())),
+        "censored_in_test": int((~everybody.known[test]).sum()),
+        "largest_weight": float(max(part.weights.max() for part in data.values())),
+        "cohort": cohort,
+        "members": members,
+    }
+    source = f"{cohort.source} {rule} at {horizon:g} months, fold {seed % folds} of {folds}"
+    source += f", partition {seed // folds}" + (f", censoring by {strata}" if strata else "")
+    return Splits(**data, source=source, report=report)
+
+
+def refuse_shared(parts, what="patient"):
+    """Raise if somebody is in two parts: a model would be judged on whom it has seen.
+
+    Parameters
+    ----------
+    parts : mapping of str to array-like
+        Whose rows each part holds.
+    what : str, default="patient"
+        What the members are, for the message.
+
+    Raises
+    ------
+    ValueError
+        If two parts share a member.
+    """
+    names = list(parts)
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            shared = np.intersect1d(parts[a], parts[b])
+            if len(shared):
+                raise ValueError(
+                    f"{a} and {b} must not share a {what}; both have {shared[0].item()!r} "
+                    f"({len(shared)} in all)."
+                )
+
+
+def _label_rows(cohort, rule, horizon, strata, reference=None):
+    """Label rows; censoring is estimated from one row a patient."""
+    groups = None
+    if strata is not None:
+        columns = () if cohort.covariates is None else cohort.covariates.columns
+        groups = cohort.covariates[check_choice(strata, columns, "strata")].to_numpy()
+    used = cohort.first if reference is None else cohort.first & reference
+    return label(cohort.months, cohort.died, rule, horizon, groups, used)
+
+
+def _part(cohort, rows, labels, scale):
+    take = {"probabilities": cohort.probabilities, "weights": labels.weights}
+    take = {name: None if value is None else value[rows] for name, value in take.items()}
+    return ProbabilityData(
+        cohort.inputs[rows],
+        labels.outcomes[rows],
+        groups=cohort.numbers[rows],
+        ids=rows,
+        scale=scale,
+        **take,
+    )
+
+
+def _scale(x):
+    """Mean and deviation of each feature, the latter times the square root of many features."""
+    x = torch.as_tensor(np.asarray(x, np.float64))
+    deviation = x.std(0, correction=0)
+    deviation[deviation == 0] = 1  # a constant feature is only centred
+    wide = max(1, x.shape[1] / FEATURES) ** 0.5
+    return x.mean(0, keepdim=True).float(), wide * deviation[None].float()

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..validation import check_choice
-from .cohort import Cohort
+from .survival import Cohort
 
 __all__ = ["COHORTS", "POOLS", "STAGES", "coarse_stage", "read_tcga", "sign_log"]
 
@@ -42,7 +42,15 @@ POOLS = {"lung": ("luad", "lusc"), "all": tuple(COHORTS)}
 STAGES = ("I", "II", "III", "IV", "unknown")
 """Pathological stages, early to late, and a place for patients without one."""
 
-_NEEDED = ("case_id", "age", "survival_months", "censorship", "is_female")
+NEEDED = ("case_id", "age", "survival_months", "censorship", "is_female")
+"""Columns of a table besides the genes."""
+
+MEANING = {
+    "case_id": "a barcode such as TCGA-05-4244",
+    "survival_months": "a number of at least 0",
+    "censorship": "0 (died) or 1 (censored)",
+    "is_female": "0, 1 or empty",
+}
 
 
 def sign_log(x):
@@ -66,10 +74,10 @@ def coarse_stage(stage):
 
     Examples
     --------
-    >>> [coarse_stage(s) for s in ("Stage IB", "Stage IIIA", "IV", None, "[Discrepancy]")]
+    >>> [coarse_stage(s) for s in ("Stage IB", "stage iiia", "IV", None, "[Discrepancy]")]
     ['I', 'III', 'IV', 'unknown', 'unknown']
     """
-    found = re.fullmatch(r"(?:Stage )?(IV|III|II|I)[ABCS]?\d?", str(stage))
+    found = re.fullmatch(r"(?:STAGE )?(IV|III|II|I)[ABCS]?\d?", str(stage).strip().upper())
     return found.group(1) if found else "unknown"
 
 
@@ -87,16 +95,17 @@ def read_tcga(folder, cohorts="lung", genes=None):
 
     Returns
     -------
-    probnb.data.cohort.Cohort
+    probnb.data.survival.Cohort
         Inputs are the genes on a signed logarithmic scale, in the order of their names, and where
         there are several cohorts an indicator of each. Covariates are ``stage``, ``age`` in years
-        (NaN where missing), ``sex`` and ``cohort``.
+        (NaN where missing), ``sex`` (unknown where missing) and ``cohort``.
 
     Raises
     ------
     ValueError
         If a cohort is unknown, a file or column is missing, a cohort lacks a gene that was asked
-        for or a value of it, a time is negative, or a patient's rows disagree.
+        for or a value of it, a patient has no barcode, follow-up or censoring, a time is negative,
+        or a patient's rows disagree.
 
     Notes
     -----
@@ -108,35 +117,34 @@ def read_tcga(folder, cohorts="lung", genes=None):
     names = [check_choice(name, COHORTS, "cohorts") for name in dict.fromkeys(cohorts)]
     if not names:
         raise ValueError("cohorts must name at least one cohort; got none.")
-    tables = {name: _read(folder, name) for name in names}
+    tables = {name: _read(_file(folder, name)) for name in names}
     genes = _genes(tables, genes)
-    slides = pd.concat({name: table[[*_NEEDED, *genes]] for name, table in tables.items()})
+    slides = pd.concat({name: table[[*NEEDED, *genes]] for name, table in tables.items()})
     slides = slides.copy().droplevel(1).rename_axis("cohort").reset_index()
     _check_values(slides, genes)
     patients = slides.drop_duplicates("case_id").sort_values("case_id").reset_index(drop=True)
     inputs = sign_log(patients[genes])
     if len(names) > 1:
-        own = [patients["cohort"] == name for name in names]
-        inputs = np.column_stack([inputs, *own])
+        inputs = np.column_stack([inputs, *(patients["cohort"] == name for name in names)])
     stage = patients["case_id"].map(_stages(folder)).map(coarse_stage)
-    deaths = int((patients["censorship"] == 0).sum())
+    sex = patients["is_female"].map({1: "female", 0: "male"}).fillna("unknown")
+    digest = hashlib.sha256(b"".join(_file(folder, name).read_bytes() for name in names))
     return Cohort(
         inputs.astype(np.float32),
         patients["survival_months"].to_numpy(float),
         1 - patients["censorship"].to_numpy(float),
         patients["case_id"].to_numpy(str),
         patients["case_id"].str.split("-").str[1].to_numpy(str),  # the barcode's second field
-        f"tcga {'+'.join(names)} {len(genes)} genes sha256:{_checksum(folder, names)}",
-        patients[["age", "cohort"]].assign(
-            stage=stage, sex=np.where(patients["is_female"] == 1, "female", "male")
-        ),
+        f"tcga {'+'.join(names)} {len(genes)} genes sha256:{digest.hexdigest()[:16]}",
+        patients[["age", "cohort"]].assign(stage=stage, sex=sex),
         report={
             "patients": len(patients),
             "slides": len(slides),
-            "deaths": deaths,
+            "deaths": int((patients["censorship"] == 0).sum()),
             "genes": len(genes),
             "without_stage": int((stage == "unknown").sum()),
             "without_age": int(patients["age"].isna().sum()),
+            "without_sex": int((sex == "unknown").sum()),
         },
     )
 
@@ -148,11 +156,24 @@ def _file(folder, name):
     return path
 
 
-def _read(folder, name):
-    table = pd.read_csv(_file(folder, name), low_memory=False)
-    for column in _NEEDED:
+def _read(path):
+    table = pd.read_csv(path, low_memory=False)
+    for column in NEEDED:
         if column not in table:
-            raise ValueError(f"tcga_{name}.csv.zip must have a column {column!r}; it has none.")
+            raise ValueError(f"{path.name} must have a column {column!r}; it has none.")
+    wrong = {
+        "case_id": ~table["case_id"].astype(str).str.fullmatch(r"[^-]+-[^-]+-[^-]+"),
+        "survival_months": ~(pd.to_numeric(table["survival_months"], errors="coerce") >= 0),
+        "censorship": ~table["censorship"].isin([0, 1]),
+        "is_female": ~table["is_female"].isin([0, 1]) & table["is_female"].notna(),
+    }
+    for column, rows in wrong.items():
+        if rows.any():
+            row = int(np.argmax(rows))
+            raise ValueError(
+                f"{column} must be {MEANING[column]} in every row of {path.name}; got "
+                f"{table[column].astype(object).iloc[row]!r} in row {row}."
+            )
     return table
 
 
@@ -199,11 +220,12 @@ def _stages(folder):
     if not path.is_file():
         return {}
     table = pd.read_csv(path, low_memory=False)
-    return dict(zip(table["bcr_patient_barcode"], table["pathologic_stage"]))
-
-
-def _checksum(folder, names):
-    digest = hashlib.sha256()
-    for name in names:
-        digest.update(_file(folder, name).read_bytes())
-    return digest.hexdigest()[:16]
+    columns = ["bcr_patient_barcode", "pathologic_stage"]
+    for column in columns:
+        if column not in table:
+            raise ValueError(f"{path.name} must have a column {column!r}; it has none.")
+    stages = table[columns].drop_duplicates().set_index(columns[0])[columns[1]]
+    if stages.index.has_duplicates:
+        twice = stages.index[stages.index.duplicated()][0]
+        raise ValueError(f"{path.name} must have one stage a patient; {twice!r} has several.")
+    return stages.to_dict()

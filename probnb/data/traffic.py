@@ -1,55 +1,62 @@
-"""Simulated dashboard-camera scenes on disk, in the layout that `probnb.data.dashcam` reads.
+"""Simulated dashboard-camera scenes: frames, boxes, and the probability of each collision.
 
-They stand in for real frames where none are at hand, and have what those cannot have: the
-probability of each collision. See `probnb.data.traffic_model` for the traffic and
-`probnb.data.traffic_drawing` for the pictures.
+They stand in for real frames where none are at hand, and have what those cannot have. The traffic
+is `probnb.data.traffic_model`'s. A pinhole camera looks along the road; the ground is computed at
+half the size, which is quick, the vehicles are polygons at full size, the farthest first. Braking
+shows as lamps, a change of lane as motion and, for most drivers, an indicator; the car's own
+braking as a dip of its nose. Frames pass through JPEG, as a camera's do.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from dataclasses import replace
-from pathlib import Path
+import io
+from dataclasses import dataclass
 
 import joblib
 import numpy as np
+from PIL import Image, ImageDraw
 
 from ..store import key
 from ..validation import check_integer
-from .dashcam import SIZE, cache_folder, read_dashcam
-from .dashcam_layout import HISTORY
-from .traffic_drawing import boxes_of, draw_frame, look_of, metres
-from .traffic_model import SCENE, collision_probability, simulate
+from .dashcam import FRAME, HISTORY, SIZE, Frame, decode, follow, load_scenes
+from .image_cache import cache_folder
+from .traffic_model import BRAKE, DRIFT, LANE, SCENE, STEP, collision_probability, simulate
 
-__all__ = ["VERSION", "traffic", "write_traffic"]
+__all__ = ["Look", "boxes_of", "draw_frame", "look_of", "traffic"]
 
-VERSION = 1
-"""Raised whenever the same seed would give other files: part of the key of finished work."""
+VERSION = 2
+"""Raised whenever the same seed would give other scenes: part of the name under which they lie."""
 
-QUALITY = 75
+WIDTH, HEIGHT = FRAME
+QUALITY = 75  # of the JPEG
+FOCAL, EYE, BONNET = 600.0, 1.3, 2.0  # pixels; metres above the ground, behind the bumper
+HORIZON, DIP = 172.0, 6.0  # row of the horizon; rows by which it rises when the car brakes
+SIDE = 4.2  # length of a vehicle's side
+SMALLEST = 5  # pixels: a vehicle below it has no box
+_ROWS = np.arange(0.5, HEIGHT // 2)[:, None] * 2
+_COLUMNS = np.arange(0.5, WIDTH // 2)[None, :] * 2 - WIDTH / 2
 
 
 def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, cache_dir=None):
-    """Read simulated scenes, drawing them first where they are not there yet.
+    """Simulate and draw scenes, or read them where they were drawn before.
 
     Parameters
     ----------
     scenes : tuple of int, default=(420, 200)
-        Scenes of the training folder, 28 % of which become the validation part, and of the test
-        folder.
+        Scenes of the training part, 28 % of which become the validation part, and of the test
+        part, 20 frames each. A scene is one of an ``accident`` if the car collides in it or within
+        1.8 s of its end.
     size : tuple of int, default=(130, 355)
         Height and width of the inputs.
     every : int, default=3
-        Every how many frames vehicles have a label.
+        Every how many frames vehicles have a label, from the third on: the frames between would
+        show the same samples again.
     continuations : int, default=400
         Futures drawn for each probability.
     seed : int, default=0
         The same seed gives the same scenes.
     cache_dir : path-like, optional
-        Where files and decoded frames are kept: by default as for
-        `probnb.data.utkface.read_utkface`.
+        Where scenes are kept; see `probnb.data.image_cache.cache_folder`.
 
     Returns
     -------
@@ -57,123 +64,265 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
         As `probnb.data.dashcam.read_dashcam`, with ``probabilities``, and with the seed in
         ``groups`` and ``ids``; ``report`` has the mean squared Monte Carlo error of those of the
         test part as ``simulation_error``.
+
+    Notes
+    -----
+    After a collision the picture stands still and nothing is labelled: nobody is at risk any more.
     """
-    settings = {"scenes": list(scenes), "every": every, "continuations": continuations}
+    counts = [check_integer(n, "scenes") for n in scenes]
+    check_integer(every, "every"), check_integer(seed, "seed", minimum=0)
+    settings = dict(scenes=counts, size=list(size), every=every, continuations=continuations)
+
+    def build(frames):
+        rows, numbers, done = [], {"unlabelled": 0, "lost": 0}, 0
+        seeds = np.random.SeedSequence(seed).spawn(len(counts))
+        for part, n, own in zip(("train", "test"), counts, seeds, strict=True):
+            pixels = frames[SCENE * done : SCENE * (done + n)]
+            for scene, shown in _draw_part(
+                pixels, part, n, every, continuations, own, SCENE * done
+            ):
+                rows += follow(scene, shown, HISTORY - 1, numbers, [])
+            done += n
+        return rows, {"frames": len(frames), **numbers, "left out": []}
+
     name = f"traffic-v{VERSION}-{key(settings | {'seed': seed})}"
-    folder = cache_folder(cache_dir) / name
-    if not folder.is_dir():
-        write_traffic(folder, scenes, every, continuations, seed)
-    splits = read_dashcam(folder, size, seed=seed, cache_dir=cache_dir)
-    parts = {  # scenes of two seeds are not the same scene, though files have the same names
-        part: replace(
-            data,
-            groups=[f"seed{seed}/{group}" for group in data.groups],
-            ids=[f"seed{seed}/{row}" for row in data.ids],
-        )
-        for part, data in splits.parts().items()
-    }
-    splits = replace(splits, **parts)
+    shape = (SCENE * sum(counts), 3, *size)
+    prefix = f"seed{seed}/"  # scenes of two seeds are not the same scene
+    splits = load_scenes(cache_folder(cache_dir) / name, shape, build, seed=seed, prefix=prefix)
     p = splits.test.probabilities.double()
     splits.report["simulation_error"] = float((p * (1 - p)).mean() / continuations)
     return splits
 
 
-def write_traffic(path, scenes=(420, 200), every=3, continuations=400, seed=0):
-    """Simulate, draw and write scenes as ``{train,test}/{accident,nonaccident}/<int>.jpg`` + json.
-
-    Parameters
-    ----------
-    path : path-like
-        A folder that does not exist yet; it appears whole or not at all.
-    scenes : tuple of int, default=(420, 200)
-        Scenes of the training and of the test folder, 20 frames each. A scene is filed under
-        ``accident`` if the car collides in it or within 1.8 s of its end.
-    every : int, default=3
-        Every how many frames vehicles have a label, from the third on; null in the frames between,
-        which then show no sample twice.
-    continuations : int, default=400
-        Futures drawn for each probability.
-    seed : int, default=0
-        The same seed writes the same scenes.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    FileExistsError
-        If there is something at `path`.
-    ValueError
-        If a number is too small.
-
-    Notes
-    -----
-    Beside what the public layout has, a vehicle with a label has its ``probability`` and the
-    Monte Carlo ``standardError`` of that. After a collision the picture stands still and labels
-    are null: nobody is at risk any more.
-    """
-    path = Path(path).expanduser()
-    if path.exists():
-        raise FileExistsError(f"path must not exist yet; {path} does.")
-    counts = [check_integer(n, "scenes") for n in scenes]
-    check_integer(every, "every"), check_integer(seed, "seed", minimum=0)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        parts = np.random.SeedSequence(seed).spawn(len(counts))
-        for part, n, seeds in zip(("train", "test"), counts, parts, strict=True):
-            _write_part(temporary / part, n, every, continuations, seeds)
-        try:
-            os.replace(temporary, path)
-        except OSError:  # somebody else was quicker, with the same files
-            if not path.is_dir():
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return path
-
-
-def _write_part(folder, n, every, continuations, seeds):
+def _draw_part(pixels, part, n, every, continuations, seeds, offset):
+    """Draw the scenes of a part; return name and frames of each, those of accidents first."""
     history, future, looks = seeds.spawn(3)
     scenes = simulate(n, history)
     odds = {
-        t: collision_probability(scenes.worlds[t], continuations, child)
+        t: collision_probability(scenes.worlds[t], continuations, child)[0]
         for t, child in zip(range(HISTORY - 1, SCENE, every), future.spawn(SCENE))
     }
     accident = scenes.outcomes.any(axis=(0, 2))
     place = np.where(accident, np.cumsum(accident), np.cumsum(~accident)) - 1
-    kinds = np.where(accident, "accident", "nonaccident")
-    for kind in ("accident", "nonaccident"):
-        (folder / kind).mkdir(parents=True)
-    joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
-        joblib.delayed(_write_scene)(
-            folder / kinds[i], int(place[i]) * SCENE, i, scenes, odds, child
-        )
+    names = [f"{part}/{'' if a else 'non'}accident" for a in accident]
+    drawn = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
+        joblib.delayed(_draw_scene)(pixels[SCENE * i : SCENE * (i + 1)], i, scenes, odds, child)
         for i, child in enumerate(looks.spawn(n))
     )
+    found = []
+    for i in np.argsort(~accident, kind="stable"):
+        start = SCENE * int(place[i])
+        frames = {
+            t: Frame(f"{names[i]}/{start + t}", offset + SCENE * int(i) + t, vehicles)
+            for t, vehicles in enumerate(drawn[i])
+        }
+        found.append((f"{names[i]}/{start}", frames))
+    return found
 
 
-def _write_scene(folder, number, i, scenes, odds, seeds):
-    """Write the frames of scene `i` as `number` and the numbers after it."""
+def _draw_scene(pixels, i, scenes, odds, seeds):
+    """Draw the frames of scene `i`; return the vehicles of each."""
     rng = np.random.default_rng(seeds)
     worlds = [world.take([i]) for world in scenes.worlds]
     end = next((t for t, world in enumerate(worlds) if world.crashed[0]), SCENE)
     look = look_of(worlds[0].gap.shape[1], rng)
     codes = rng.integers(1, 2**31, len(look.paint)).tolist()
-    travelled = metres(worlds)
+    speeds = [float(world.car[0]) for world in worlds]
+    travelled = np.concatenate([[0], np.cumsum(speeds[:-1]) * STEP])
+    vehicles = []
     for t in range(SCENE):
         shown = min(t, max(end - 1, 0))
         boxes, seen = boxes_of(worlds[shown], look)
-        vehicles = []
-        for k in np.flatnonzero(seen):
-            vehicle = {"hashcode": codes[k]}
-            vehicle |= dict(zip(("x", "y", "width", "height"), boxes[k].tolist()))
-            if t in odds and t < end:
-                p, error = (float(value[i, k]) for value in odds[t])
-                vehicle |= {"label": bool(scenes.outcomes[t, i, k])}
-                vehicle |= {"probability": p, "standardError": error}
-            vehicles.append({"label": None, **vehicle})
+        asked = t in odds and t < end
+        vehicles.append(
+            {
+                codes[k]: (
+                    tuple(boxes[k].tolist()),
+                    bool(scenes.outcomes[t, i, k]) if asked else None,
+                    float(odds[t][i, k]) if asked else np.nan,
+                )
+                for k in np.flatnonzero(seen)
+            }
+        )
+        file = io.BytesIO()
         image = draw_frame(worlds[shown], look, travelled[shown], shown)
-        image.save(folder / f"{number + t}.jpg", quality=QUALITY)
-        (folder / f"{number + t}.json").write_text(json.dumps({"vehicleInfo": vehicles}))
+        image.save(file, "JPEG", quality=QUALITY)
+        decode(file.getvalue(), pixels[t])
+    return vehicles
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one scene looks: nothing in it depends on what will happen.
+
+    Attributes
+    ----------
+    size : ndarray of shape (k, 2)
+        Width and height of each vehicle, in metres.
+    paint : ndarray of shape (k, 3)
+        Colour of each vehicle.
+    indicates : ndarray of shape (k,)
+        Whether its driver uses the indicator.
+    light : float
+        Brightness, low at night.
+    ground : dict of bool to tuple
+        For the car braking or not: the picture without traffic, where the lines of the lanes are,
+        distance along the road of every row.
+    """
+
+    size: np.ndarray
+    paint: np.ndarray
+    indicates: np.ndarray
+    light: float
+    ground: dict
+
+
+def look_of(vehicles, rng):
+    """Draw how a scene of some vehicles looks."""
+    lorry = rng.random(vehicles) < 0.15
+    size = np.stack([1.75 + 0.2 * rng.random(vehicles), 1.4 + 0.35 * rng.random(vehicles)], axis=1)
+    size[lorry] = [2.3, 2.9]
+    light = float(np.clip(1.15 - 0.95 * rng.random() ** 2, 0.25, 1))
+    paint = 255 * np.clip(
+        rng.random((vehicles, 1)) + 0.35 * (rng.random((vehicles, 3)) - 0.5), 0, 1
+    )
+    tones = rng.random((4, 3))
+    skyline = np.repeat(18 + 50 * rng.random(24), 15)[: WIDTH // 2] * (rng.random() < 0.7)
+    ground = {dip: _ground(HORIZON - DIP * dip, light, tones, skyline) for dip in (0, 1)}
+    return Look(size, paint, rng.random(vehicles) < 0.6, light, ground)
+
+
+def _ground(horizon, light, tones, skyline):
+    """Sky, buildings, verge and road; then where lines are painted, and each row's distance."""
+    below = np.maximum(_ROWS - horizon, 0.5)
+    distance = FOCAL * EYE / below
+    across = _COLUMNS / FOCAL * distance
+    sky = [150, 175, 205] + 40 * (tones[0] - 0.5) + 0.25 * (horizon - _ROWS[..., None])
+    built = horizon - skyline < _ROWS
+    ground = horizon + 2 < _ROWS
+    picture = np.where(built[..., None], 90 + 70 * tones[1], sky)
+    verge = np.where(tones[3, 0] < 0.5, [95, 110, 70], [135, 130, 122]) + 30 * (tones[2] - 0.5)
+    road = np.where((np.abs(across) < 1.6 * LANE)[..., None], 85 + 45 * tones[3, 1], verge)
+    picture = np.where(ground[..., None], road, picture)
+    edge = np.maximum(0.09, distance / FOCAL)  # at least a pixel wide
+    lines = np.abs(np.abs(across) - LANE / 2) < edge
+    kerb = np.abs(np.abs(across) - 1.5 * LANE) < edge
+    picture[kerb & ground] = 205
+    return (picture * light).clip(0, 255).astype(np.uint8), lines & ground, distance[:, 0]
+
+
+def _project(x, depth, up, horizon):
+    """Column and row of a point: metres across, ahead of the camera and above the ground."""
+    return WIDTH / 2 + FOCAL * x / depth, horizon + FOCAL * (EYE - up) / depth
+
+
+def boxes_of(world, look):
+    """Boxes of the vehicles of one scene in the frame.
+
+    Parameters
+    ----------
+    world : World
+        One scene: arrays of shape (1, k).
+    look : Look
+        How it looks.
+
+    Returns
+    -------
+    boxes : ndarray of shape (k, 4)
+        x, y, width and height in whole pixels, cut at the frame.
+    seen : ndarray of shape (k,)
+        Whether the vehicle is there, ahead, large enough, and not behind a single nearer one.
+    """
+    horizon = HORIZON - DIP * bool(world.braking[0])
+    depth = world.gap[0] + BONNET
+    near = np.maximum(depth, 0.5)
+    half = look.size[:, 0] / 2
+    edges = [
+        _project(world.x[0] + side * half, z, 0, horizon)[0]
+        for side in (-1, 1)
+        for z in (near, near + SIDE)
+    ]
+    x0, x1 = np.min(edges, axis=0), np.max(edges, axis=0)
+    y1 = _project(0, near, 0, horizon)[1]
+    y0 = _project(0, near, look.size[:, 1], horizon)[1]
+    corners = np.round([x0, y0, x1, y1]).clip(0, [[WIDTH], [HEIGHT], [WIDTH], [HEIGHT]])
+    x0, y0, x1, y1 = corners.astype(int)
+    seen = world.present[0] & (depth > BONNET) & (np.minimum(x1 - x0, y1 - y0) >= SMALLEST)
+    order = np.argsort(depth)
+    for i, near in enumerate(order):
+        for far in order[i + 1 :] if seen[near] else ():
+            inside = x0[near] <= x0[far] and x1[far] <= x1[near] and y0[near] <= y0[far]
+            seen[far] &= not inside
+    return np.stack([x0, y0, x1 - x0, y1 - y0], axis=1), seen
+
+
+def draw_frame(world, look, travelled, number):
+    """Draw one frame.
+
+    Parameters
+    ----------
+    world : World
+        One scene: arrays of shape (1, k).
+    look : Look
+        How it looks.
+    travelled : float
+        Metres that the car has driven, which move the lines of the road.
+    number : int
+        Number of the frame, which makes indicators blink.
+
+    Returns
+    -------
+    PIL.Image.Image
+        RGB, 710 x 400.
+    """
+    dip = int(world.braking[0])
+    picture, lines, distance = look.ground[dip]
+    picture = picture.copy()
+    picture[lines & ((distance + travelled) % 9 < 4)[:, None]] = int(225 * look.light)
+    image = Image.fromarray(picture).resize((WIDTH, HEIGHT), Image.Resampling.NEAREST)
+    draw = ImageDraw.Draw(image)
+    horizon = HORIZON - DIP * dip
+    for post in np.arange(-travelled % 25 + 100, 3, -25.0):  # the farthest first
+        for x in (-2.2 * LANE, 2.2 * LANE):
+            foot, head = _project(x, post, 0, horizon), _project(x, post, 3.5, horizon)
+            colour = (int(70 * look.light),) * 3
+            draw.line([foot, head], fill=colour, width=max(int(90 / post), 1))
+    for k in np.argsort(-world.gap[0]):
+        if world.present[0, k] and world.gap[0, k] > -0.5:
+            _vehicle(draw, world, look, k, horizon, number)
+    return image
+
+
+def _vehicle(draw, world, look, k, horizon, number):
+    """Draw one vehicle: its side, its back (or front), windows, tyres and lamps."""
+    x, depth = world.x[0, k], world.gap[0, k] + BONNET
+    width, height = look.size[k]
+    colour = look.paint[k] * look.light
+
+    def shade(by):
+        return tuple(int(v) for v in np.clip(colour * by, 0, 255))
+
+    def at(across, up, ahead=0.0):
+        return _project(x + across * width / 2, depth + ahead, up * height, horizon)
+
+    def face(left, right, low, high, fill):
+        draw.rectangle([*at(left, high), *at(right, low)], fill=fill)
+
+    face(-1.05, 1.05, -0.03, 0.12, (12, 12, 14))  # the shadow under it
+    if abs(x) > width / 2:
+        inner = -np.sign(x)  # the side that the camera sees
+        side = [at(inner, 0.1), at(inner, 0.95), at(inner, 0.95, SIDE), at(inner, 0.1, SIDE)]
+        draw.polygon(side, fill=shade(0.7))
+    face(-1, 1, 0.13, 0.97, shade(1.0))
+    face(-0.82, 0.82, 0.60, 0.92, tuple(int(v * look.light) for v in (45, 55, 70)))
+    for tyre in (-0.85, 0.6):
+        face(tyre, tyre + 0.25, 0, 0.2, (15, 15, 15))
+    if world.way[0, k] < 0:
+        lamp = (255, 250, 215)
+    else:
+        lamp = (255, 45, 25) if world.doing[0, k] == BRAKE else (105, 12, 12)
+    for left in (-0.97, 0.57):
+        face(left, left + 0.4, 0.36, 0.54, lamp)
+    if world.doing[0, k] >= DRIFT and look.indicates[k] and number % 6 < 4:
+        inner = -np.sign(x) * np.sign(world.way[0, k] + 2)
+        face(*sorted((inner * 0.62, inner * 1.0)), 0.36, 0.54, (255, 170, 0))

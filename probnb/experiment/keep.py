@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..calibrators import CALIBRATORS
 from ..data.base import channel_scale
 from ..methods import METHODS
-from ..model import Model, map_input
+from .model import KeptModel, map_input
 from .results import chosen_jobs
 
-__all__ = ["Kept", "choose_model", "keep_models"]
+__all__ = ["Kept", "choice_folds", "choose_model", "keep_models"]
 
 FOLDS = 5
 
@@ -26,7 +26,7 @@ class Kept:
 
     Attributes
     ----------
-    model : probnb.model.Model
+    model : probnb.experiment.model.KeptModel
         Ready to be saved.
     logits : ndarray of shape (members, n, 2)
         Of the validation rows, before calibration.
@@ -34,7 +34,7 @@ class Kept:
         Probabilities of the test rows, in full precision: what the saved model will say.
     """
 
-    model: Model
+    model: KeptModel
     logits: np.ndarray
     test: np.ndarray
 
@@ -72,7 +72,7 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
             continue
         if chosen not in shared:
             weights = tuple(fits[job].weights for job in chosen)
-            bare = Model(
+            bare = KeptModel(
                 chosen[0].network, weights, splits.train.inputs.shape[1], scale,
                 size=size, aspect=aspect,
             )  # fmt: skip
@@ -85,12 +85,40 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
     return kept
 
 
+def choice_folds(val, seed=0):
+    """Plan the folds on which calibrators are judged; it is known before anything is trained.
+
+    Parameters
+    ----------
+    val : probnb.data.ProbabilityData
+        The validation rows.
+    seed : int, default=0
+        Of the folds.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+        Rows to fit to and to judge, at most five times, whole groups, both outcomes in each fit;
+        fewer where there are few groups, and none where no division does it.
+    """
+    y = val.outcomes.cpu().numpy().astype(int)
+    weights = np.ones(len(y)) if val.weights is None else val.weights.cpu().numpy()
+    kind = StratifiedKFold if val.groups is None else StratifiedGroupKFold
+    most = len(y) if val.groups is None else len(set(val.groups))
+    for folds in range(min(FOLDS, most, *np.bincount(y, minlength=2)), 1, -1):
+        cut = kind(folds, shuffle=True, random_state=seed).split(y, y, val.groups)
+        plan = [(fit, judge) for fit, judge in cut if len(judge)]
+        if all(len({*y[fit[weights[fit] > 0]]}) == 2 for fit, _ in plan):
+            return plan
+    return []
+
+
 def choose_model(kept, val, seed=0):
     """Say which model to use, from validation data alone.
 
     The lowest negative log-likelihood decides; of the models that these data cannot tell from the
     best (the difference is less than its standard error), the plainest is taken. A calibrator is
-    judged on folds that it was not fitted to.
+    judged on folds that it was not fitted to, where `choice_folds` finds any.
 
     Parameters
     ----------
@@ -104,67 +132,54 @@ def choose_model(kept, val, seed=0):
     Returns
     -------
     DataFrame
-        One line a model, best first: ``nll``, ``gap`` to the best and its standard error ``se``,
-        the number of ``networks``, and ``chosen``.
+        One line a model, best first: ``nll``, ``gap`` to the best and its standard error ``se``
+        (infinite where all rows are of one group), the number of ``networks``, and ``chosen``.
     """
     y = val.outcomes.cpu().numpy().astype(int)
     weights = np.ones(len(y)) if val.weights is None else val.weights.double().cpu().numpy()
-    loss = {}
+    folds, loss = choice_folds(val, seed), {}
     for name, one in kept.items():
-        p = np.clip(_held_out(one, val, y, seed), 1e-15, 1 - 1e-15)
+        p = np.clip(_held_out(one, y, weights, folds), 1e-15, 1 - 1e-15)
         loss[name] = -np.where(y == 1, np.log(p), np.log1p(-p))
-    means = {name: np.average(values, weights=weights) for name, values in loss.items()}
-    best = min(means, key=means.get)
-    rows = []
-    for name, values in loss.items():
-        method, differs = METHODS[name], values - loss[best]
-        rows.append(
-            {
-                "method": name,
-                "nll": means[name],
-                "gap": np.average(differs, weights=weights),
-                "se": _standard_error(differs, weights, val.groups),
-                "networks": len(kept[name].model.members),
-                "plain": (
-                    len(kept[name].model.members),
-                    method.calibrator is not None,
-                    method.start is not None,
-                    method.loss != "ce",
-                ),
-            }
-        )
-    table = pd.DataFrame(rows).set_index("method")
-    near = table[table["gap"] <= table["se"]]
-    table["chosen"] = table.index == min(
-        near.index, key=lambda m: (near["plain"][m], near["gap"][m])
-    )
-    return table.drop(columns="plain").sort_values("nll", kind="stable")
+    nll = {name: np.average(values, weights=weights) for name, values in loss.items()}
+    best = min(nll, key=nll.get)
+    table = pd.DataFrame(
+        {
+            "nll": nll,
+            "gap": {name: nll[name] - nll[best] for name in nll},
+            "se": {name: _standard_error(loss[name] - loss[best], weights, val.groups)
+                   for name in nll},
+            "networks": {name: len(one.model.members) for name, one in kept.items()},
+        }
+    )  # fmt: skip
+    near = table.index[(table["gap"] <= table["se"]) | (table.index == best)]
+    table["chosen"] = table.index == min(near, key=lambda name: (_plain(name, kept), nll[name]))
+    return table.sort_values("nll", kind="stable")
 
 
-def _held_out(one, val, y, seed):
-    """Validation predictions by a calibrator that has not seen the row."""
-    if one.model.calibrator is None:
-        return one.model.probabilities(one.logits)
-    folds = min(FOLDS, *np.bincount(y, minlength=2))
-    kind = StratifiedKFold if val.groups is None else StratifiedGroupKFold
-    given = None if val.weights is None else {"sample_weight": val.weights.cpu().numpy()}
-    return cross_val_predict(
-        clone(one.model.calibrator),
-        map_input(one.logits),
-        y,
-        groups=val.groups,
-        cv=kind(max(folds, 2), shuffle=True, random_state=seed),
-        method="predict_proba",
-        params=given,
-    )[:, 1]
+def _plain(name, kept):
+    """The plainer a row, the smaller: fewer networks, no calibrator, one stage, cross entropy."""
+    method, networks = METHODS[name], len(kept[name].model.members)
+    return networks, method.calibrator is not None, method.start is not None, method.loss != "ce"
+
+
+def _held_out(one, y, weights, folds):
+    """Validation predictions, by a calibrator that has not seen the row where there are folds."""
+    p = one.model.probabilities(one.logits)
+    if one.model.calibrator is not None:
+        x = map_input(one.logits)
+        for fit, judge in folds:
+            calibrator = clone(one.model.calibrator)
+            calibrator.fit(x[fit], y[fit], sample_weight=weights[fit])
+            p[judge] = calibrator.predict_proba(x[judge])[:, 1]
+    return p
 
 
 def _standard_error(values, weights, groups):
-    """Standard error of a weighted mean, of rows or of whole groups."""
+    """Standard error of a weighted mean, of rows or of whole groups; infinite for one."""
     share = weights / weights.sum()
     terms = share * (values - share @ values)
     if groups is not None:
-        codes = pd.factorize(groups)[0]
-        terms = np.bincount(codes, terms)
+        terms = np.bincount(pd.factorize(groups)[0], terms)
     n = len(terms)
-    return float(np.sqrt(n / max(n - 1, 1) * np.sum(terms**2)))
+    return float(np.sqrt(n / (n - 1) * np.sum(terms**2))) if n > 1 else np.inf

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from sklearn.isotonic import IsotonicRegression
 
 from ..metrics.binning import reliability_bins
 from ..metrics.intervals import proportion_interval
 from ..metrics.scores import brier
 from ..validation import check_pair, check_probabilities
-from .style import COLOURS, grid
+from .style import COLOURS
 
 __all__ = ["reliability_diagram", "reliability_grid"]
 
@@ -36,10 +38,8 @@ def reliability_diagram(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes, 0 or 1.
-    y_prob : array-like of shape (n,)
-        Predicted probabilities of outcome 1.
+    y_true, y_prob : array-like of shape (n,)
+        Outcomes, 0 or 1, and predicted probabilities of outcome 1.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure. A second call adds a second method.
     bins : int, default=15
@@ -51,11 +51,12 @@ def reliability_diagram(
     histogram : bool, default=True
         Whether the strip below 0 shows how often each prediction occurs.
     corp : bool, default=False
-        Whether to add the isotonic regression of the outcomes on the predictions, which needs
-        no bins.
+        Whether to add the isotonic regression of the outcomes on the predictions, which needs no
+        bins: Dimitriadis, Gneiting and Jordan (2021), "Stable reliability diagrams for
+        probabilistic classifiers".
     p : array-like of shape (n,), optional
-        True probabilities: each row is drawn as a point, as in the paper's figure of
-        overfitting (at most 5,000 rows, evenly spaced over the order of the predictions).
+        True probabilities: each row is drawn as a point, as in the paper's figure of overfitting
+        (at most 5,000 rows, evenly spaced over the order of the predictions).
     label : str, optional
         Name in the legend.
     colour : str, default="black"
@@ -68,17 +69,6 @@ def reliability_diagram(
     matplotlib.axes.Axes
         The axes, with equal scales. Markers' areas are in proportion to the rows of the bins.
 
-    Raises
-    ------
-    ValueError
-        If outcomes are not 0 or 1, probabilities are outside [0, 1], the lengths differ, or a
-        setting is out of range.
-
-    Notes
-    -----
-    The isotonic curve is that of Dimitriadis, Gneiting and Jordan (2021), "Stable reliability
-    diagrams for probabilistic classifiers".
-
     Examples
     --------
     >>> ax = reliability_diagram([0, 1, 0, 1], [0.2, 0.2, 0.7, 0.9], bins=2)
@@ -86,7 +76,7 @@ def reliability_diagram(
     'Observed frequency'
     """
     y, p_hat = check_pair(y_true, y_prob)
-    ax = _new_axes() if ax is None else ax
+    ax = plt.subplots(figsize=(4.2, 4.6), layout="constrained")[1] if ax is None else ax
     colour = COLOURS.get(colour, colour)
     table = reliability_bins(y, p_hat, bins, weights)
     first = _frame(ax, histogram)
@@ -95,17 +85,20 @@ def reliability_diagram(
     if histogram:
         _strip(ax, p_hat, colour, filled=first, weights=weights)
     if corp:
-        _isotonic_curve(ax, y, p_hat, colour, weights)
+        curve = IsotonicRegression(y_min=0, y_max=1).fit(p_hat, y, sample_weight=weights)
+        tint = COLOURS["vermilion"] if colour == COLOURS["black"] else colour
+        ax.plot(curve.X_thresholds_, curve.y_thresholds_, color=tint, lw=1.4, alpha=0.8,
+                zorder=2.5, label="isotonic (no bins)")  # fmt: skip
     x, observed = table.mean_prediction, table.mean_outcome
     if interval:
         rows = np.maximum(table.effective, 1)  # against rounding, as in the next line
         low, high = proportion_interval(np.clip(observed, 0, 1) * rows, rows, level)
         bars = [np.maximum(observed - low, 0), np.maximum(high - observed, 0)]
         ax.errorbar(x, observed, bars, fmt="none", ecolor=colour, elinewidth=1.2, alpha=0.75)
-    ax.plot(x, observed, color=colour, linewidth=1.2, zorder=3)
+    ax.plot(x, observed, color=colour, lw=1.2, zorder=3)
     size = 26 * table.weight / table.weight.mean()
     ax.scatter(x, observed, s=size, color=colour, edgecolor="white", linewidth=0.6, zorder=4)
-    ax.plot([], [], "o-", color=colour, markersize=4, linewidth=1.2, label=label or "binned")
+    ax.plot([], [], "o-", color=colour, ms=4, lw=1.2, label=label or "observed, by bin")
     if first:
         _note_counts(ax, table.count)
     if label or corp or p is not None:
@@ -113,9 +106,7 @@ def reliability_diagram(
     return ax
 
 
-def reliability_grid(
-    y_true, predictions, p=None, columns=3, size=(2.6, 3.2), weights=None, **kwargs
-):
+def reliability_grid(y_true, predictions, p=None, columns=4, weights=None, **kwargs):
     """Reliability diagrams of many methods, one panel each, on common scales.
 
     Parameters
@@ -126,10 +117,8 @@ def reliability_grid(
         Predicted probabilities of outcome 1 by method.
     p : array-like of shape (n,), optional
         True probabilities, drawn as points.
-    columns : int, default=3
+    columns : int, default=4
         At most this many panels side by side.
-    size : (float, float), default=(2.6, 3.2)
-        Width and height of a panel in inches.
     weights : array-like of shape (n,), optional
         Weight of each row.
     **kwargs
@@ -140,52 +129,47 @@ def reliability_grid(
     list of matplotlib.axes.Axes
         One per method, titled with its name and Brier score.
 
-    Raises
-    ------
-    ValueError
-        As `reliability_diagram`.
-
     Examples
     --------
     >>> axes = reliability_grid([0, 1], {"a": [0.2, 0.6], "b": [0.5, 0.5]})
-    >>> [ax.get_title(loc="left") for ax in axes]
-    ['a', 'b']
+    >>> axes[1].get_title(loc="left").split()
+    ['b', 'Brier', '0.250']
     """
-    names = list(predictions.keys())
-    columns = -(-len(names) // -(-len(names) // columns))  # as few rows, more evenly filled
-    _, axes = grid(len(names), columns=columns, size=size, sharex=True, sharey=True)
-    for ax, name in zip(axes, names):
+    rows = -(-len(predictions.keys()) // columns)
+    columns = -(-len(predictions.keys()) // rows)  # as few rows, evenly filled
+    width = min(7.4 / columns, 2.5)
+    facets = sns.FacetGrid(
+        pd.DataFrame({"method": list(predictions.keys())}),
+        col="method",
+        col_wrap=columns,
+        height=1.3 * width,
+        aspect=1 / 1.3,
+    )
+    facets.set_titles("")
+    for name, ax in facets.axes_dict.items():
         p_hat = predictions[name]
         reliability_diagram(y_true, p_hat, ax=ax, p=p, weights=weights, **kwargs)
-        ax.set_title(str(name).replace("$", r"\$"), loc="left", pad=16)
+        ax.texts[0].remove()
         if legend := ax.get_legend():
             legend.remove()
-        note = next(text for text in ax.texts if text.get_gid() == "note")
-        rows = note.get_text().replace(" to ", "–").removesuffix(" rows")
-        note.set(text=f"Brier {brier(y_true, p_hat, weights):.3f} · {rows}", fontsize=8)
-    figure, (handles, labels) = axes[0].figure, axes[0].get_legend_handles_labels()
-    if len(labels) > 1:  # below the panels, where it hides nothing
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    for k, ax in enumerate(axes):
-        if k % columns:
-            ax.set_ylabel("")
-        below = k + columns < len(axes)
-        ax.tick_params(labelbottom=not below)
-        if below:
-            ax.set_xlabel("")
-    return axes
-
-
-def _new_axes():
-    _, ax = plt.subplots(figsize=(4.2, 4.6), layout="constrained")
-    return ax
+        title = f"{name}\nBrier {brier(y_true, p_hat, weights):.3f}".replace("$", r"\$")
+        ax.set_title(title, loc="left", fontsize=9)
+        ax.set(xlabel="", ylabel="", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    figure, (handles, labels) = facets.figure, ax.get_legend_handles_labels()
+    figure.set_layout_engine("constrained")
+    figure.supxlabel("Predicted probability", fontsize=10)
+    figure.supylabel("Observed frequency", fontsize=10)
+    if len(labels) > 1:  # above the panels, where it hides nothing
+        figure.legend(handles, labels, loc="outside upper right", ncols=len(labels))
+    return list(facets.axes_dict.values())
 
 
 def _frame(ax, histogram):
     """Draw the diagonal, limits and labels; return whether this is the first call on `ax`."""
-    if ax.get_xlabel():
+    if ax.get_gid() == "reliability":
         return False
-    ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], linewidth=1, zorder=1)
+    ax.set_gid("reliability")
+    ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], lw=1, zorder=1)
     ax.set(
         xlabel="Predicted probability",
         ylabel="Observed frequency",
@@ -222,19 +206,9 @@ def _strip(ax, p_hat, colour, filled, weights=None):
         ax.stairs(share + base, edges, baseline=base, color=colour, linewidth=1)
 
 
-def _isotonic_curve(ax, y, p_hat, colour, weights=None):
-    fit = IsotonicRegression(y_min=0, y_max=1).fit(p_hat, y, sample_weight=weights)
-    x, level = fit.X_thresholds_, fit.y_thresholds_
-    ax.plot(
-        x, level, color=COLOURS["vermilion"] if colour == COLOURS["black"] else colour,
-        linewidth=1.4, alpha=0.8, zorder=2.5, label="isotonic (no bins)",
-    )  # fmt: skip
-
-
 def _note_counts(ax, count):
     low, high = count.min(), count.max()
     rows = f"{low:,} to {high:,}" if high - low > 1 else f"{high:,}"
     rows = f"about {rows}" if high - low == 1 else rows
     text = f"{len(count)} bin{'s' if len(count) > 1 else ''} of {rows} row{'s' if high > 1 else ''}"
-    ax.text(0, 1.01, text, transform=ax.transAxes, va="bottom", fontsize=8.5, color="0.35",
-            gid="note")  # fmt: skip
+    ax.text(0, 1.01, text, transform=ax.transAxes, va="bottom", fontsize=9, color="0.35")

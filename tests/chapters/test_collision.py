@@ -15,7 +15,7 @@ from probnb.data import traffic_model
 from probnb.data.dashcam import DashcamInputs
 from probnb.data.traffic_drawing import boxes_of, look_of
 from probnb.training import losses
-from probnb.training.dashcam_network import DashNet, _coverage
+from probnb.training.models import DashNet, _coverage
 
 TASK = get_task("collision")
 

@@ -1,254 +1,342 @@
-import tracemalloc
+import bz2
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import zipfile
 
+import h5py
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from probnb.data.base import ProbabilityData
+from probnb.data import radar
 from probnb.data.radar import (
-    Question,
-    Turn,
-    Windows,
-    encode,
-    find_windows,
-    split_days,
-    weather_splits,
+    MISSING,
+    Composite,
+    Series,
+    decode,
+    open_series,
+    read_example,
+    read_maps,
 )
-from probnb.data.radar_series import Series
-from probnb.data.radolan import MISSING
 
-DAY = 288  # maps of 5 minutes
-
-
-def series(days=1, rows=8, columns=13, seed=0, drop=()):
-    rng = np.random.default_rng(seed)
-    n = days * DAY
-    level = rng.gamma(1.0, 20, n)[:, None, None] * (rng.random((n, rows, columns)) < 0.4)
-    times = np.datetime64("2020-03-01T00:00") + 5 * np.arange(n).astype("timedelta64[m]")
-    keep = np.setdiff1d(np.arange(n), drop)
-    return Series(level.astype(np.int16)[keep], times[keep], 0.12, "test")
-
-
-ASK = Question(tile=4, wet=0.0)
-
-
-def test_windows_and_outcomes_by_brute_force():
-    maps = series()
-    maps.maps[40, 1, 3] = MISSING  # one pixel of one map
-    found, report = find_windows(maps, ASK)
-    expected = {}
-    for t in range(DAY):
-        stack = [t - 4, t - 2, t, t + 12]
-        if t % 2 or stack[0] < 0 or stack[-1] >= DAY:
-            continue
-        for top in (0, 4):
-            for left in (0, 4, 8):
-                now, later = (
-                    maps.maps[k, top : top + 4, left : left + 4].astype(float) for k in stack[2:]
-                )
-                both = (now != MISSING) & (later != MISSING)
-                full = [
-                    (maps.maps[k, top : top + 4, left : left + 4] != MISSING).mean() for k in stack
-                ]
-                if min(full) < 0.9 or now[both].mean() <= 0:
-                    continue
-                if now[both].mean() != later[both].mean():
-                    outcome = later[both].mean() > now[both].mean()
-                    expected[(t - 4, t - 2, t, top, left)] = float(outcome)
-    keys = [(*f, *c) for f, c in zip(found["frames"].tolist(), found["corners"].tolist())]
-    assert dict(zip(keys, found["outcomes"].tolist())) == expected
-    asked = len(expected) + report["dry"] + report["tie"] + report["no data"]
-    assert asked == 6 * (DAY // 2 - 2 - 6)
-    assert report["gap"] == 8 and report["midnight"] == 0
+CHECKSUMS = {  # of the counts, little-endian 16 bits, of what the German Weather Service publishes
+    "raa01-ry_10000-2001011500-dwd---bin.gz": "0f9b33612a01e37b",
+    "raa01-ry_10000-2001011505-dwd---bin.gz": "18fdcefa574c4a5f",
+    "raa01-ry_10000-2001011510-dwd---bin.gz": "9fd3be0a6b679311",
+    "raa01-ry_10000-2001011515-dwd---bin.gz": "ec5ac11eeaca0fd8",
+    "raa01-ry_10000-2001011520-dwd---bin.gz": "c6086e62bb7cf238",
+    "raa01-ry_10000-2001011525-dwd---bin.gz": "5f03e015ba3f82af",
+    "raa01-ry_10000-2001011530-dwd---bin.gz": "4070d4f98f926ce5",
+    "raa01-ry_10000-2001011535-dwd---bin.gz": "c334d35b9a29fd8c",
+    "raa01-ry_10000-2001011540-dwd---bin.gz": "f4ef183f68983c21",
+    "raa01-ry_10000-2001011545-dwd---bin.gz": "144e94737cb6b0a4",
+    "raa01-ry_10000-2001011550-dwd---bin.gz": "9fcd28fc259ce07a",
+    "raa01-ry_10000-2001011555-dwd---bin.gz": "4b4940678af63ebd",
+    "raa01-ry_10000-2001011600-dwd---bin.gz": "27d53740e65c2171",
+    "raa01-yw2017.002_10000-1708160055-dwd---bin.gz": "c4f91e73f889fbc9",
+    "raa01-yw2017.002_10000-1708160100-dwd---bin.gz": "db9a90f42853660b",
+    "raa01-yw2017.002_10000-1708160105-dwd---bin.gz": "39293f44e353901f",
+    "raa01-yw2017.002_10000-1708160110-dwd---bin.gz": "6cdcab025bd02661",
+    "raa01-yw2017.002_10000-1708160115-dwd---bin.gz": "db5d91dddd16840b",
+    "raa01-yw2017.002_10000-1708160120-dwd---bin.gz": "c15308da4af45621",
+    "raa01-yw2017.002_10000-1708160125-dwd---bin.gz": "c8e0d934e6794129",
+    "raa01-yw2017.002_10000-1708160130-dwd---bin.gz": "8ebe4f60ca5fbf1d",
+    "raa01-yw2017.002_10000-1708160135-dwd---bin.gz": "773b8a3abc43f331",
+    "raa01-yw2017.002_10000-1708160140-dwd---bin.gz": "7b750fd57620f822",
+    "raa01-yw2017.002_10000-1708160145-dwd---bin.gz": "87bad835fd662eca",
+    "raa01-yw2017.002_10000-1708160150-dwd---bin.gz": "1892513a7cc1b3ea",
+}
 
 
-def test_a_missing_map_breaks_every_window_that_needs_it():
-    whole, _ = find_windows(series(), ASK)
-    broken, report = find_windows(series(drop=[100]), ASK)
-    times = np.datetime64("2020-03-01T08:20") + np.array([0, 10, 20, -60]).astype("m8[m]")
-    lost = np.isin(whole["times"], times)
-    assert lost.any()
-    assert set(broken["times"]) == set(whole["times"]) - set(times)
-    assert report["gap"] == 8 + 3  # of the four, the one at the gap itself is no window
+def file(raw, product="RY", precision="E-02", interval=5, time="011500", year="0120", **more):
+    """A composite written by the format's description, not by the reader."""
+    tokens, sites = more.get("tokens", ""), more.get("sites", "boo")
+    raw = np.asarray(raw, "<u2")
+    rows, columns = raw.shape
+    header = f"{product}{time}10000{year}BY{raw.nbytes + 200}VS 3SW   2.21.0"
+    header += f"PR {precision}INT{interval:4d}"
+    header += f"GP{rows:4d}x{columns:4d}{tokens}MS{len(sites) + 2:3d}<{sites}> "
+    return header.encode("latin-1") + b"\x03" + raw.tobytes()
 
 
-def test_a_map_of_missing_rows_is_too_little_data():
-    maps = series()
-    maps.maps[100, :4] = MISSING  # the upper three areas
-    found, report = find_windows(maps, ASK)
-    at = found["times"] == np.datetime64("2020-03-01T08:20")
-    assert (found["corners"][at, 0] == 4).all()
-    assert report["no data"] == 3 * 4
+RAW = np.arange(12, dtype="<u2").reshape(3, 4)
 
 
-def test_windows_never_share_maps_between_days():
-    found, report = find_windows(series(days=2), ASK)
-    last = series(days=2).times
-    for stack, time in zip(found["frames"], found["times"]):
-        days = {str(last[k])[:10] for k in [*stack, stack[-1] + 12]}
-        assert days == {str(time)[:10]}
-    assert report["midnight"] == 8
+def test_values_and_marks_bit_by_bit():
+    raw = [[5, 5 | 0x1000, 5 | 0x2000], [5 | 0x4000, 5 | 0x8000, 0x2000 | 0x09C4]]
+    found = decode(file(raw))
+    np.testing.assert_array_equal(found.counts, [[5, 5, MISSING], [-5, 5, MISSING]])
+    assert found.unit == 0.12
 
 
-def test_wet_looks_at_the_last_map_only():
-    maps = series()
-    maps.maps[:150] = 0
-    found, report = find_windows(maps, ASK)
-    assert (found["means"][:, 0] > 0).all()
-    assert found["times"].min() >= maps.times[150]
-    dry_now_wet_later = (maps.times < maps.times[150]) & (maps.times >= maps.times[138])
-    assert not np.isin(found["times"], maps.times[dry_now_wet_later]).any()
-    assert report["dry"] > 0
+def test_rows_come_first_and_time_and_units_are_read():
+    found = decode(file(RAW, "RW", "E-01", 60, time="311550", year="1299"))
+    assert found.counts.shape == (3, 4)
+    assert found.time == np.datetime64("2099-12-31T15:50")
+    assert found.counts[2, 3] * found.unit == pytest.approx(1.1)  # 11 x 0.1 mm in an hour
 
 
-def test_ties_are_counted_and_dropped():
-    maps = series()
-    maps.maps[:] = 7
-    maps.maps[200:] = 8
-    found, report = find_windows(maps, ASK)
-    assert found["outcomes"].all() and len(found["outcomes"]) == 6 * 6
-    assert report["tie"] == 6 * (DAY // 2 - 8) - 36
-
-
-@given(st.floats(0, 300))
-def test_encoding_is_monotone_and_fine(rate):
-    code = int(encode(rate))
-    assert code <= int(encode(rate * 1.05 + 0.01))
-    back = (np.exp(code / 255 * np.log1p(1e4)) - 1) / 100
-    if rate < 100:
-        assert abs(back - rate) <= 0.02 * (rate + 0.01)
-    else:
-        assert code == 255
-
-
-def test_windows_read_what_was_written():
-    maps = series()
-    windows = Windows(maps.maps, 0.12, [[0, 2, 4], [7, 9, 11]], [[0, 4], [4, 8]], 4)
-    assert windows.shape == (2, 3, 4, 4)
-    expected = encode(maps.maps[[7, 9, 11], 4:8, 8:12] * 0.12)
-    np.testing.assert_array_equal(windows[[1]][0], expected)
-    np.testing.assert_array_equal(windows[1], expected)
-    np.testing.assert_array_equal(windows[:][1], expected)
-
-
-def test_pooling_takes_the_mean_over_pixels_with_data():
-    counts = np.array([[[10, MISSING, 0, 0], [10, 10, 0, 0], [MISSING] * 4, [MISSING] * 4]])
-    windows = Windows(counts.astype(np.int16).repeat(3, 0), 0.12, [[0, 1, 2]], [[0, 0]], 4, size=2)
-    expected = encode([[1.2, 0.0], [0.0, 0.0]])
-    np.testing.assert_array_equal(windows[0][2], expected)
-
-
-def test_missing_and_negative_counts_show_no_rain():
-    counts = np.array([[[MISSING, -3], [0, 5]]], np.int16).repeat(3, 0)
-    read = Windows(counts, 0.12, [[0, 1, 2]], [[0, 0]], 2)[0]
-    np.testing.assert_array_equal(read[0], [[0, 0], [0, encode(0.6)]])
-
-
-def test_few_days_are_dealt_so_that_each_is_tested_once():
-    times = np.concatenate(
-        [
-            np.datetime64(f"2018-05-{10 + d:02d}T12:00") + np.arange(n).astype("m8[m]")
-            for d, n in enumerate([50, 90, 5, 70, 60, 20, 30, 80, 40])
-        ]
-    )
-    days = times.astype("M8[D]")
-    parts = [split_days(times, fold) for fold in range(5)]
-    tested = [set(days[part == 2]) for part in parts]
-    assert sorted(d for hand in tested for d in hand) == sorted(set(days))
-    for fold, part in enumerate(parts):
-        assert set(days[part == 1]) == tested[(fold + 1) % 5]
-        assert not set(days[part == 0]) & (tested[fold] | tested[(fold + 1) % 5])
-        assert (part == 2).sum() >= 60
-    np.testing.assert_array_equal(split_days(times, 7), parts[2])
-
-
-def test_many_days_follow_each_other_in_time():
-    times = np.datetime64("2006-01-01") + np.arange(29 * 24 * 10).astype("m8[h]")
-    part = split_days(times, fold=3)
-    assert (np.diff(part) >= 0).all()
-    assert [(part == k).sum() for k in range(3)] == [20 * 240, 6 * 240, 3 * 240]
-
-
-def test_too_few_days():
-    with pytest.raises(ValueError, match="folds must be at most the number of days, 2"):
-        split_days(np.array(["2020-01-01", "2020-01-02"], "M8[m]"))
-
-
-def test_splits_are_whole_and_reproducible():
-    maps = series(days=6)
-    splits = weather_splits(maps, ASK, size=2, fold=1)
-    again = weather_splits(maps, ASK, size=2, fold=1)
-    groups = [set(part.groups) for part in splits.parts().values()]
-    assert not (groups[0] & groups[1] | groups[0] & groups[2] | groups[1] & groups[2])
-    assert sum(map(len, splits.parts().values())) == splits.report["windows"]
-    assert torch.equal(splits.test.inputs, again.test.inputs)
-    assert splits.test.inputs.shape[1:] == (3, 2, 2)
-    assert len(set(splits.test.ids)) == len(splits.test)
-    limited = weather_splits(maps, ASK, size=2, fold=1, limit=600)
-    assert sum(map(len, limited.parts().values())) == 600
-    assert limited.source != splits.source
-    assert weather_splits(maps, ASK, size=3, fold=1).source != splits.source
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress], ids=["raw", "gz", "bz2"])
+def test_every_packing_reads_the_same(pack):
+    np.testing.assert_array_equal(decode(pack(file(RAW))).counts, RAW)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "options",
     [
-        (dict(tile=9), "tile must be at most 8; got 9"),
-        (dict(wet=1e6), "the maps must have a window"),
+        dict(sites="boo,m\u00fcn,\u00df"),  # bytes above 0x7F
+        dict(tokens="QN 001"),
+        dict(tokens="MF 00000002QN 001"),
+        dict(tokens="U0MF 00000000VR2017.002"),
+        dict(sites="PR E-07,GP1x1"),  # tokens inside the list of sites are names
     ],
 )
-def test_nothing_to_ask(change, message):
-    with pytest.raises(ValueError, match=message):
-        find_windows(series(), Question(**{"tile": 4, **change}))
+def test_headers_of_any_kind(options):
+    found = decode(file(RAW, **options))
+    np.testing.assert_array_equal(found.counts, RAW)
+    assert found.unit == 0.12
 
 
 @pytest.mark.parametrize(
-    "change", [dict(tile=0), dict(lead=-60), dict(coverage=1.5), dict(wet=-1), dict(stride=2.5)]
+    ("content", "message"),
+    [
+        (file(RAW)[:-1], "f is cut short: 23 bytes of data, 3 x 4 pixels need 24"),
+        (file(RAW) + b"0", "f is too long: 25 bytes"),
+        (gzip.compress(file(RAW))[:-9], "f is damaged or cut short"),
+        (bz2.compress(file(RAW))[:-9], "f is damaged or cut short"),
+        (b"\x1f\x8bnonsense of some length", "f is damaged or cut short"),
+        (b"", "no end of the header"),
+        (b"<html>not found</html>", "no end of the header"),
+        (file(RAW, "RX"), "f must be one of RY, YW, RW; got 'RX'"),
+        (file(RAW).replace(b"GP", b"XX"), "f must have GP in its header"),
+        (file(RAW, time="321500"), "f must have a time in its header"),
+        (file(RAW, interval=0), "f must have INT of at least 1"),
+    ],
+    ids=range(11),  # the contents would be names of tests, and differ with the time of day
 )
-def test_settings_are_checked(change):
-    with pytest.raises(ValueError, match=f"{next(iter(change))} must be"):
-        Question(**change)
+def test_damage_is_named(content, message):
+    with pytest.raises(ValueError, match=message):
+        decode(content, "f")
 
 
-def test_an_epoch_of_large_windows_holds_one_batch(tmp_path):
-    shape = (60, 300, 300)
-    maps = np.lib.format.open_memmap(tmp_path / "m.npy", "w+", np.int16, shape)
-    frames = np.stack([np.arange(54) + k for k in (0, 2, 4)], 1).repeat(20, 0)
-    windows = Windows(maps, 0.12, frames, np.zeros((len(frames), 2), int), 300)
-    data = ProbabilityData(windows, np.zeros(len(windows)), augment=(Turn(),))
-    whole = np.prod(windows.shape)  # 292 MB; a batch of 32 is 9 MB, as float 35
-    rows = torch.arange(64)
-    tracemalloc.start()
-    for first in range(0, 256, 32):
-        (x,) = data.batch(rows[:32] + first, train=torch.rand(32, 3))
-        assert x.shape == (32, 3, 300, 300)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < whole / 5
+def test_folder_with_archives_and_damage(tmp_path):
+    def name(minute):
+        return f"raa01-ry_10000-20010115{minute:02d}-dwd---bin"
+
+    (tmp_path / name(0)).write_bytes(file(RAW, time="011500"))
+    (tmp_path / f"{name(5)}.gz").write_bytes(gzip.compress(file(RAW, time="011505"))[:-5])
+    (tmp_path / "README.txt").write_text("not radar")
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
+        for minute in (10, 15):
+            content = gzip.compress(file(RAW + minute, time=f"0115{minute}"))
+            entry = tarfile.TarInfo(f"deep/{name(minute)}.gz")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    whole = (tmp_path / "x.tar.gz").read_bytes()
+    (tmp_path / "y.tar.bz2").write_bytes(b"BZh9" + whole[:50])
+    read = dict(read_maps(tmp_path))
+    good = {k: v for k, v in read.items() if not isinstance(v, Exception)}
+    assert [str(v.time)[-5:] for v in good.values()] == ["15:00", "15:10", "15:15"]
+    assert good[f"x.tar.gz/deep/{name(15)}.gz"].counts[0, 0] == 15
+    bad = {k: str(v) for k, v in read.items() if isinstance(v, Exception)}
+    assert set(bad) == {f"{name(5)}.gz", "y.tar.bz2", "README.txt"}
+    assert "no end of the header" in bad.pop("README.txt")
+    assert all("damaged or cut short" in message for message in bad.values())
 
 
-def test_maps_on_disk_are_read_as_from_memory(tmp_path):
-    maps = series().maps
-    np.save(tmp_path / "m.npy", maps)
-    disk = np.load(tmp_path / "m.npy", mmap_mode="r")
-    for view in (slice(None), slice(20, None)):  # a part of a file is a view into it
-        frames, corners = [[0, 2, 4], [7, 9, 11]], [[0, 4], [4, 8]]
-        ours = Windows(disk[view] if view.start else disk, 0.12, frames, corners, 4)[:]
-        np.testing.assert_array_equal(ours, Windows(maps[view], 0.12, frames, corners, 4)[:])
+def test_all_published_files_have_the_recorded_values(data_dir):
+    folder = data_dir / "radolan"
+    if not folder.is_dir():
+        pytest.skip("no RADOLAN files there")
+    found = {
+        name: hashlib.sha256(composite.counts.astype("<i2").tobytes()).hexdigest()[:16]
+        for name, composite in read_maps(folder)
+    }
+    assert found == CHECKSUMS
 
 
-def test_turning_keeps_means_and_movement():
-    x = torch.randint(0, 255, (64, 3, 5, 5), dtype=torch.uint8)
-    u = torch.rand(64, 3)
-    turned = Turn()(x, u)
-    assert torch.equal(x.float().mean((2, 3)), turned.float().mean((2, 3)))
-    # All three maps alike: differences between maps turn as the maps do.
-    change = x[:, 2].short() - x[:, 0].short()
-    expected = Turn()(change[:, None], u)[:, 0]
-    assert torch.equal(turned[:, 2].short() - turned[:, 0].short(), expected)
-    one = torch.arange(9.0).reshape(1, 1, 3, 3)
-    corners = torch.tensor([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]) * 0.9
-    positions = {tuple(Turn()(one, u[None]).flatten().tolist()) for u in corners}
-    assert len(positions) == 8
+def test_equal_to_wradlib(data_dir):
+    wradlib = pytest.importorskip("wradlib")
+    for path in sorted((data_dir / "radolan").glob("raa01*"))[::12]:
+        theirs, _ = wradlib.io.read_radolan_composite(str(path), missing=-9999)
+        (_, ours), *_ = read_maps(path)
+        depth = np.where(ours.counts == MISSING, -9999, ours.counts * ours.unit / 12)
+        np.testing.assert_allclose(depth, theirs, atol=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def written(folder, *minutes, raw=RAW, **more):
+    for minute in minutes:
+        path = folder / f"{more.get('prefix', 'raa01')}-{minute:02d}"
+        path.write_bytes(file(raw + minute, time=f"0115{minute:02d}", **more))
+
+
+def test_unsorted_maps_are_put_in_order_and_a_second_one_of_a_time_is_named(tmp_path):
+    raw = np.arange(48, dtype="<u2").reshape(6, 8)
+    for name, minute in (("a", 10), ("b", 0), ("c", 5), ("d", 5)):
+        (tmp_path / name).write_bytes(file(raw + minute, time=f"0115{minute:02d}"))
+    (tmp_path / "cut").write_bytes(file(raw)[:-1])
+    series = open_series(tmp_path, side=4)
+    assert [str(t)[-5:] for t in series.times] == ["15:00", "15:05", "15:10"]
+    np.testing.assert_array_equal(series.maps[:, 0, 0], raw[1, 2] + np.array([0, 5, 10]))
+    assert series.maps.shape == (3, 4, 4) and series.maps.dtype == np.int16
+    report = series.report
+    assert (report["maps"], report["unreadable"], report["twice"]) == (3, 1, 1)
+    assert any(text.startswith("d is of") for text in report["left out"])
+    assert any(text.startswith("cut is cut short") for text in report["left out"])
+
+
+def test_maps_of_another_grid_or_unit_are_named(tmp_path):
+    raw = np.zeros((4, 4), "<u2")
+    written(tmp_path, 0, 5, raw=raw)
+    written(tmp_path, 10, raw=np.zeros((5, 4), "<u2"), prefix="x")
+    written(tmp_path, 15, raw=raw, interval=60, prefix="y")
+    series = open_series(tmp_path, side=4)
+    assert len(series.times) == 2 and series.unit == 0.12
+    assert series.report["other grid"] == 2
+    assert [text[:4] for text in series.report["left out"]] == ["x-10", "y-15"]
+
+
+def test_a_link_to_a_folder_is_named_and_a_link_to_a_file_is_read(tmp_path):
+    (tmp_path / "more").mkdir()
+    written(tmp_path / "more", 0, raw=np.zeros((4, 4), "<u2"))
+    (tmp_path / "in").mkdir()
+    os.symlink(tmp_path / "more", tmp_path / "in" / "folder")
+    os.symlink(tmp_path / "more" / "raa01-00", tmp_path / "in" / "file")
+    series = open_series(tmp_path / "in", side=4)
+    assert len(series.times) == 1
+    assert len(series.report["left out"]) == 1 and "folder" in series.report["left out"][0]
+
+
+@pytest.mark.parametrize("name", ["radar.bin", "maps", "raa01.h5"])
+def test_a_file_is_what_its_content_says(tmp_path, name):
+    (tmp_path / name).write_bytes(file(np.zeros((4, 4), "<u2")))
+    assert len(open_series(tmp_path / name, side=4).times) == 1
+
+
+def test_nothing_is_left_half_written(tmp_path, cache, monkeypatch):
+    def interrupted(path):
+        yield "a", Composite(np.datetime64("2020-01-01T00:00"), np.zeros((4, 4), np.int16), 0.12)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(radar, "read_maps", interrupted)
+    (tmp_path / "maps").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        open_series(tmp_path / "maps", side=4)
+    assert not list((cache / "radar").iterdir())
+
+
+def test_what_cannot_be_opened_says_why(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="left out: nothing, it is empty"):
+        open_series(tmp_path / "empty")
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(ValueError, match=r"left out: notes.txt must be RADOLAN"):
+        open_series(tmp_path / "notes.txt")
+    (tmp_path / "small").write_bytes(file(RAW))
+    with pytest.raises(ValueError, match="side must be at most 3 for small; got 7"):
+        open_series(tmp_path / "small", side=7)
+
+
+def test_hdf5_by_time_is_converted_once(tmp_path, monkeypatch):
+    path = tmp_path / "MAPS.H5"
+    rain = np.arange(36).reshape(6, 6) / 100
+    with h5py.File(path, "w") as file:
+        for minute in (0, 5):
+            file[f"20200101{minute:04d}"] = rain + minute
+        file["2020-01-01 00:10"] = np.where(rain > 0.2, np.nan, -1.0)
+        file["about"] = np.zeros((6, 6))
+        file["202001010015"] = np.zeros(6)
+        file.create_group("202001010020")
+    series = open_series(path, side=4)
+    np.testing.assert_array_equal(series.maps[0], np.arange(36).reshape(6, 6)[1:5, 1:5])
+    assert series.maps[1, 0, 0] == 507
+    assert (series.maps[2] == MISSING).all() is np.True_
+    assert [str(t)[-5:] for t in series.times] == ["00:00", "00:05", "00:10"]
+    assert series.report["unreadable"] == 3
+    assert isinstance(series.maps, np.memmap)
+    monkeypatch.setattr(radar, "read_maps", None)  # a second time would fail
+    again = open_series(path, side=4)
+    assert again.source == series.source
+    np.testing.assert_array_equal(again.maps, series.maps)
+
+
+def test_hdf5_in_another_unit_is_refused(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["202001010000"] = np.full((4, 4), 400.0)
+    ((_, error),) = read_maps(tmp_path / "x.h5")
+    assert "400 mm in 5 minutes" in str(error)
+
+
+def test_published_files_open_as_one_series(data_dir):
+    if not (data_dir / "radolan").is_dir():
+        pytest.skip("no RADOLAN files there")
+    series = open_series(data_dir / "radolan")
+    # Of two grids: 13 maps RY of 2020 with 900 rows, 12 YW of 2017 with 1,100.
+    assert series.maps.shape == (13, 300, 300)
+    assert series.report["other grid"] == 12
+    assert np.diff(series.times).astype(int).tolist() == [5] * 12
+
+
+def test_series_must_be_in_order():
+    maps, times = np.zeros((2, 3, 3), np.int16), np.array(["2020-01-01", "2020-01-01"], "M8[m]")
+    with pytest.raises(ValueError, match="times must increase"):
+        Series(maps, times, 0.12, "x")
+    with pytest.raises(ValueError, match="a time each"):
+        Series(maps, times[:1], 0.12, "x")
+
+
+def test_a_path_that_is_not_there():
+    with pytest.raises(FileNotFoundError, match="data_dir"):
+        open_series("/nowhere/at/all")
+
+
+def test_no_network_says_what_to_do(monkeypatch, cache):
+    monkeypatch.delenv("PROBNB_DATA", raising=False)
+    monkeypatch.setattr(radar, "WHEEL", "pycomlink==0.6.0 --no-such-option")
+    with pytest.raises(ConnectionError, match="source='simulated'"):
+        read_example()
+    assert not list(cache.iterdir())
+
+
+def test_a_file_that_is_not_the_known_one_is_refused(tmp_path):
+    (tmp_path / "x.nc").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=r"x.nc must have the SHA-256 c72fb031"):
+        read_example(tmp_path / "x.nc")
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as wheel:
+        wheel.writestr(radar.MEMBER, "something else")
+    with pytest.raises(ValueError, match=r"x.whl must have the SHA-256 03e7e030"):
+        read_example(tmp_path / "x.whl")
+
+
+def test_example_is_taken_out_of_the_wheel_and_kept(tmp_path, monkeypatch, cache):
+    file = tmp_path / "x.nc"
+    with h5py.File(file, "w") as out:
+        rain = np.array([[[3, -9999]], [[0, 1]]], np.int16)
+        out["rainfall_amount"] = rain
+        out["rainfall_amount"].attrs["scale_factor"] = np.array([0.01])
+        out["time"] = np.array([0.0, 0.0833333333])
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as wheel:
+        wheel.write(file, radar.MEMBER)
+    monkeypatch.setattr(radar, "MEMBER_SHA256", radar._sha256(file))
+    monkeypatch.setattr(radar, "WHEEL_SHA256", radar._sha256(tmp_path / "x.whl"))
+    given = tmp_path / "data" / "pycomlink-0.6.0-py3-none-any.whl"
+    given.parent.mkdir()
+    shutil.copy(tmp_path / "x.whl", given)
+    for path, folder in ((None, given.parent), (tmp_path / "x.whl", tmp_path), (None, tmp_path)):
+        monkeypatch.setenv("PROBNB_DATA", str(folder))
+        if path is not None:
+            next(cache.glob("*.nc")).unlink()
+        series = read_example(path)  # the third time from the cache
+        np.testing.assert_array_equal(series.maps, [[[3, MISSING]], [[0, 1]]])
+        assert [str(t)[-5:] for t in series.times] == ["00:50", "00:55"]
+        assert series.unit == 0.12 and series.report["share without data"] == 0.25
+    assert [f.suffix for f in radar.cache_folder().iterdir()] == [".nc"]

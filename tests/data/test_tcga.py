@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.data.cohort import survival_splits
-from probnb.data.survival import label
+from probnb.data.survival import label, survival_splits
 from probnb.data.tcga import POOLS, coarse_stage, read_tcga, sign_log
 
 
@@ -58,6 +57,26 @@ def test_a_missing_stage_is_unknown_and_counted(folder):
     assert (read_tcga(folder, "luad").covariates["stage"] == "unknown").all()
 
 
+def test_an_unknown_sex_is_neither_male_nor_female(folder):
+    sex = np.tile([1.0, 0.0, np.nan, 1.0], 10)
+    table("luad", is_female=sex).to_csv(folder / "tcga_luad.csv.zip")
+    cohort = read_tcga(folder, "luad")
+    assert cohort.covariates["sex"].value_counts().to_dict() == {
+        "female": 20,
+        "male": 10,
+        "unknown": 10,
+    }
+    assert cohort.report["without_sex"] == 10
+
+
+def test_a_patient_of_two_stages_is_refused(folder):
+    twice = pd.read_csv(folder / "clinical.csv")
+    twice = pd.concat([twice, twice.iloc[:1].assign(pathologic_stage="Stage IV")])
+    twice.to_csv(folder / "clinical.csv")
+    with pytest.raises(ValueError, match=r"clinical.csv must have one stage a patient; 'TCGA-00"):
+        read_tcga(folder, "luad")
+
+
 def test_genes_by_name(folder):
     assert read_tcga(folder, ["lusc"], genes=["C"]).inputs.shape == (40, 1)
     with pytest.raises(ValueError, match=r"'C' is missing from luad"):
@@ -86,8 +105,13 @@ def test_slides_of_a_patient_become_one_row(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"survival_months": -3.0}, r"months must be finite and at least 0; got -3.0"),
-        ({"censorship": 0.5}, "died must hold only 0 and 1"),
+        ({"survival_months": -3.0}, r"survival_months must be a number of at least 0 .*got -3.0"),
+        ({"survival_months": np.nan}, r"survival_months must be .*tcga_luad.csv.zip; got nan"),
+        ({"censorship": 0.5}, r"censorship must be 0 \(died\) or 1 .*; got 0.5 in row 0"),
+        ({"censorship": np.nan}, "censorship must be .*got nan"),
+        ({"case_id": None}, "case_id must be a barcode .*in row 0"),
+        ({"case_id": "TCGA"}, "case_id must be a barcode .*got 'TCGA'"),
+        ({"is_female": "x"}, "is_female must be 0, 1 or empty .*got 'x'"),
     ],
 )
 def test_impossible_follow_up(folder, changes, message):
@@ -125,6 +149,7 @@ def test_sign_log_is_odd_and_inverts():
     ("stage", "coarse"),
     [("Stage I", "I"), ("Stage IA", "I"), ("Stage IIB", "II"), ("Stage IIIC", "III"),
      ("Stage IV", "IV"), ("Stage IVA", "IV"), (float("nan"), "unknown"), ("Stage X", "unknown"),
+     ("stage iv", "IV"), ("STAGE IIIA ", "III"),
      ("I/II NOS", "unknown"), ("Stage Tis", "unknown")],
 )  # fmt: skip
 def test_stages(stage, coarse):

@@ -7,20 +7,17 @@ the paper's scenarios.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import torch
 
-from ... import store
+from ...data.base import one_hot
 from ...experiment.plan import plan
+from ...experiment.run import run_jobs
 from ...metrics.several import evaluate
-from ...training.batches import device_type, make_fabric, precision_of
-from ...training.loop import Fit
+from ...training.cape import Calibrated
 from ...training.models import network
-from ...training.several import fit_several, p_emp_cells, p_emp_rest
 
 __all__ = ["ROWS", "draw", "probabilities", "run"]
 
@@ -70,56 +67,27 @@ def run(splits, scenario, settings, seed, fits_dir, device="auto"):
     DataFrame
         One line a row, in the columns of `probnb.chapters.ablations.study.run_study`.
     """
-    device = device_type(device)
     p = {k: probabilities(part.probabilities.cpu()) for k, part in splits.parts().items()}
     names = list(p)
     y = {k: draw(p[k], np.random.SeedSequence([seed, 3, names.index(k)])) for k in names}
-    jobs = plan(["resampled", "ce", "ce_finetuned"], settings, seed)
-
-    def train(row, job, targets=None, start=None):
-        facts = {
-            "three": 1, "row": row, "source": splits.source, "recipe": asdict(job.recipe),
-            "network": [settings.width, settings.stem], "device": device,
-            "precision": precision_of(device), "start": start and start.code,
-        }  # fmt: skip
-        key = store.key(facts)
-        path = Path(fits_dir) / f"{key}.several.safetensors"
-        found = store.load_or_set_aside(path)
-        if found is not None:
-            tensors, meta = found
-            weights, logits = (store.part(tensors, k) for k in ("weights.", "logits."))
-            return Fit(weights, logits, meta["history"], meta["best_epoch"], key)
-        model = _model(settings, splits, job.init_seed)
-        if start is not None:
-            model.load_state_dict(start.weights)
-        fit = _one_thread(
-            lambda: fit_several(
-                model, splits, y, job.recipe, targets, make_fabric(device), start is not None
-            )
-        )
-        tensors = {f"weights.{k}": v for k, v in fit.weights.items()}
-        tensors |= {f"logits.{k}": v for k, v in fit.logits.items()}
-        store.save(path, tensors, {"history": fit.history, "best_epoch": fit.best_epoch})
-        return Fit(fit.weights, fit.logits, fit.history, fit.best_epoch, key)
-
-    def fresh(epoch, predict):
-        return np.eye(3)[draw(p["train"], np.random.SeedSequence([seed, epoch, 4]))]
-
-    def calibrated(estimate):
-        def targets(epoch, predict):
-            return estimate(predict(), y["train"]) if (epoch + PHASE) % EVERY == 0 else None
-
-        return targets
-
-    (tune,) = [job for job in jobs["ce_finetuned"] if job.recipe.learning_rate == 1e-2]
-    ce = train("ce", jobs["ce"][0])
-    fits = {
-        "resampled": train("resampled", jobs["resampled"][0], fresh),
-        "ce": ce,
-        "ce_finetuned": train("ce_finetuned", tune, None, ce),
-        "cape_rest": train("cape_rest", tune, calibrated(p_emp_rest), ce),
-        "cape_cells": train("cape_cells", tune, calibrated(p_emp_cells), ce),
+    parts = {
+        k: replace(part, outcomes=one_hot(y[k], 3), probabilities=p[k])
+        for k, part in splits.parts().items()
     }
+    three = replace(splits, **parts)
+    spec = network("resnet18", width=settings.width, stem=settings.stem, num_classes=3)
+    jobs = plan(["resampled", "ce", "ce_finetuned"], settings, seed, spec)
+    (tune,) = [job for job in jobs["ce_finetuned"] if job.recipe.learning_rate == 1e-2]
+    rows = {
+        "resampled": jobs["resampled"][0],
+        "ce": jobs["ce"][0],
+        "ce_finetuned": tune,
+        "cape_rest": replace(tune, targets=Calibrated("bin", EVERY, PHASE)),
+        "cape_cells": replace(tune, targets=Calibrated("cells", EVERY, PHASE, bins=5)),
+    }
+    trained = run_jobs(rows.values(), three, fits_dir, device=device, progress=False)
+    fits = {name: trained[job] for name, job in rows.items()}
+    ce = fits["ce"]
     unit = min(len(ce.history) - 1, ce.best_epoch + settings.patience)
     lines = []
     for row, fit in fits.items():
@@ -140,18 +108,3 @@ def run(splits, scenario, settings, seed, fits_dir, device="auto"):
             }
         )
     return pd.DataFrame(lines)
-
-
-def _model(settings, splits, seed):
-    torch.manual_seed(seed)
-    made = network("resnet18", width=settings.width, stem=settings.stem, num_classes=3)
-    return made.build(splits.train.inputs)
-
-
-def _one_thread(work):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return work()
-    finally:
-        torch.set_num_threads(threads)

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ...empirical import p_emp_bin
 from ...experiment.plan import plan
 from ...experiment.run import run_jobs
 from ...training.batches import device_type, make_fabric, predict_logits
+from ...training.cape import p_emp_bin
 
 __all__ = ["first_targets", "spread_of_targets"]
 

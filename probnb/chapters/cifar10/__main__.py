@@ -1,8 +1,8 @@
 """Train a task with several seeds and keep what may be published of it.
 
 ``python -m probnb.chapters.cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
-not yet trained, writes ``results/cifar10/{question}-{data}-...`` for each seed, and the comparison
-over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
+not yet trained, writes ``results/cifar10/{question}-{data}-{profile}-seed{seed}`` for each seed,
+and the comparison over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
 (``...-pixels.csv`` with ``--inputs pixels``).
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .stored import publish
+from .study import publish
 from .tasks import TASKS, load_task, task_settings, train_task
 
 
@@ -29,32 +29,16 @@ def main(arguments=None):
     parser.add_argument("--methods", help='names of rows, as in "ce, platt"; all by default')
     parser.add_argument("--workers", type=int)
     given = parser.parse_args(arguments)
-    settings = task_settings(given.data, given.profile, given.inputs)
+    data, inputs = given.data, given.inputs
+    settings = task_settings(data, given.profile, inputs)
+    sizes, how = (settings.images, settings.size), {"device": "cpu", "workers": given.workers}
     runs = []
     for seed in given.seeds:
-        task = load_task(
-            given.data,
-            given.question,
-            given.data_dir,
-            settings.images,
-            settings.size,
-            seed,
-            given.inputs,
-        )
-        runs.append(
-            train_task(
-                task,
-                settings,
-                given.runs,
-                given.profile,
-                seed,
-                given.methods,
-                device="cpu",
-                workers=given.workers,
-            )
-        )
-        print(runs[-1][1].directory, flush=True)
-    publish(runs, Path(given.results) / "cifar10")
+        task = load_task(data, given.question, given.data_dir, *sizes, seed, inputs)
+        run = train_task(task, settings, given.runs, given.profile, seed, given.methods, **how)
+        runs.append(run)
+        print(run[1].directory, flush=True)
+    print(publish(runs, Path(given.results) / "cifar10"))
 
 
 if __name__ == "__main__":

@@ -2,90 +2,40 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import PercentFormatter
+import pandas as pd
+import seaborn as sns
 
+from ...experiment.results import find_runs, read_results
 from ...methods import METHODS
-from ...plots.style import COLOURS, grid
-from .study import brier_follows
+from ...plots.style import COLOURS
+from .tasks import task_label
 
-__all__ = [
-    "difference_figure",
-    "digit_rows",
-    "epoch_figure",
-    "models_figure",
-    "ratio_figure",
-    "share_figure",
-    "value_figure",
-]
-
-_VERDICTS = {"better": "blue", "worse": "vermilion", "no difference shown": "grey", "": "black"}
+__all__ = ["brier_figure", "digit_rows", "epoch_figure", "people_figure", "ratio_figure"]
 
 
 def digit_rows(splits, examples=12):
-    """Show some digits of each class beside the probability that the class is given.
-
-    Parameters
-    ----------
-    splits : probnb.data.Splits
-        Digits with their probabilities.
-    examples : int, default=12
-        How many of each class.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One row of images a class.
-    """
-    test = splits.test
-    p = test.probabilities.numpy()
-    levels = np.unique(p)
-    side = test.inputs.shape[-1]
+    """Show some digits of each class beside the probability that the class is given."""
+    p, images = splits.test.probabilities.numpy(), splits.test.inputs[:, 0].numpy()
+    levels, side = np.unique(p), images.shape[-1]
     rows = []
     for value in levels:
-        found = np.flatnonzero(p == value)[:examples]
-        images = np.zeros((examples, side, side + 2), np.uint8)
-        images[: len(found), :, :side] = test.inputs[found, 0].numpy()
-        rows.append(np.pad(np.concatenate(images, axis=1), ((0, 2), (0, 0))))
-    _, (ax,) = grid(1, size=(4.6, 4.0))
+        row = np.zeros((examples, side, side + 2), np.uint8)
+        found = images[p == value][:examples]
+        row[: len(found), :, :side] = found
+        rows.append(np.pad(np.concatenate(row, axis=1), ((0, 2), (0, 0))))
+    _, ax = plt.subplots(figsize=(4.6, 4.0), layout="constrained")
     ax.imshow(255 - np.concatenate(rows), cmap="gray", vmin=0, vmax=255)
-    ax.set_yticks(
-        (side + 2) * np.arange(len(levels)) + side / 2, [f"{value:.1f}" for value in levels]
-    )
+    ax.set_yticks((side + 2) * np.arange(len(levels)) + side / 2, [f"{v:.1f}" for v in levels])
     ax.set(xticks=[], ylabel="Probability of outcome 1, $p = c/10$")
     ax.grid(False)
-    ax.spines[:].set_visible(False)
+    sns.despine(left=True, bottom=True)
     return ax
 
 
-def share_figure(shares):
-    """Draw how often people agree: the distribution of the share of yes over images.
-
-    Parameters
-    ----------
-    shares : dict of str to array-like
-        For each task the share of votes that are yes, by image.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        A panel a task.
-    """
-    _, axes = grid(len(shares), columns=3, size=(2.6, 2.4), sharex=True)
-    edges = np.linspace(-0.05, 1.05, 12)
-    for ax, (name, share) in zip(axes, shares.items()):
-        share = np.asarray(share)
-        ax.hist(share, edges, weights=np.full(len(share), 1 / len(share)), color=COLOURS["sky"])
-        between = ((share >= 0.1) & (share <= 0.9)).mean()
-        ax.set_title(f"{name}\n{between:.0%} between 0.1 and 0.9", fontsize=10)
-        ax.set(xlabel="Share of people who say yes", xlim=(-0.05, 1.05))
-        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes[0].set_ylabel("Share of images")
-    return axes
-
-
-def ratio_figure(ratios, paper, methods=("ce", "cape_bin", "cape_kernel")):
-    """Draw KL_p / MSE_p against the clipping, with the range of the paper's Table 11.
+def ratio_figure(ratios, paper):
+    """Draw KL_p / MSE_p against the clipping, and the range of the paper's Table 11.
 
     Parameters
     ----------
@@ -93,179 +43,122 @@ def ratio_figure(ratios, paper, methods=("ce", "cape_bin", "cape_kernel")):
         From `probnb.chapters.cifar10.study.kl_ratios`.
     paper : DataFrame
         From `probnb.chapters.cifar10.study.paper_ratios`.
-    methods : sequence of str
-        Rows to draw.
 
     Returns
     -------
-    list of matplotlib.axes.Axes
+    seaborn.FacetGrid
         A panel for each direction of the divergence.
     """
-    _, axes = grid(2, columns=2, size=(3.5, 3.0), sharey=True)
     names = {"p||p_hat": r"KL$(p\,\|\,\hat p)$", "p_hat||p": r"KL$(\hat p\,\|\,p)$, as printed"}
-    marks = dict(zip(methods, ("o", "s", "^")))
-    for ax, (direction, name) in zip(axes, names.items()):
-        low, high = paper["ratio"].min(), paper["ratio"].max()
-        ax.axhspan(low, high, color=COLOURS["yellow"], alpha=0.4, lw=0, label="paper's Table 11")
-        for m in methods:
-            rows = ratios[(ratios["direction"] == direction) & (ratios["method"] == m)]
-            ax.plot(rows["clip"], rows["ratio"], marker=marks[m], ms=4, label=METHODS[m].label)
-        ax.set(xscale="log", xlabel="Clipping before the logarithm", title=name)
-        ax.set_xticks([1e-2, 1e-4, 1e-8, 1e-12, 1e-16])
-        ax.minorticks_off()
+    shown = ratios.assign(
+        direction=ratios["direction"].map(names),
+        method=ratios["method"].map(lambda m: METHODS[m].label),
+    )
+    grid = sns.relplot(
+        shown, x="clip", y="ratio", hue="method", style="method", col="direction", kind="line",
+        markers=True, dashes=False, height=2.9, aspect=1.05,
+    )  # fmt: skip
+    grid.set(xscale="log", ylim=(0, 30), xticks=[1e-2, 1e-6, 1e-12, 1e-16])
+    for ax in grid.axes.flat:
         ax.invert_xaxis()
-        ax.set_ylim(0, 30)
-    axes[0].set_ylabel("KL$_p$ / MSE$_p$")
-    axes[0].legend(loc="upper left")
-    return axes
+        ax.axhspan(*paper["ratio"].agg(["min", "max"]), color=COLOURS["yellow"], alpha=0.4, lw=0)
+    grid.set_axis_labels("Clipping before the logarithm", "KL$_p$ / MSE$_p$")
+    grid.set_titles("{col_name}")
+    grid.legend.set_title("")
+    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1), ncols=3, title=None)
+    return grid
 
 
-def value_figure(tables, ceilings=None):
-    """Draw MSE_p of every method for each task, with what other people score.
+def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
+    """Draw MSE_p of some methods and of other people, for each task.
 
     Parameters
     ----------
-    tables : dict of str to DataFrame
-        From `probnb.chapters.cifar10.study.across_seeds`, by task.
-    ceilings : dict of str to dict of int to float, optional
-        By task, MSE_p of the share of so many other people.
+    stored : DataFrame
+        From `probnb.chapters.cifar10.study.read_stored`.
+    methods : sequence of str
+        Which methods.
 
     Returns
     -------
-    list of matplotlib.axes.Axes
-        A panel a task: means over seeds with one standard deviation over seeds.
+    matplotlib.axes.Axes
+        A line a task, a mark a method (mean over seeds) or group of people.
     """
-    _, axes = _panels(tables)
-    for ax, (name, table) in zip(axes, tables.items()):
-        place = np.arange(len(table))[::-1]
-        ax.errorbar(
-            table["value"], place, xerr=table["spread"].fillna(0), fmt="o", ms=4, color="black"
-        )
-        for (people, value), style in zip(
-            (ceilings or {}).get(name, {}).items(), ("--", ":", "-.")
-        ):
-            word = "person" if people == 1 else "people"
-            ax.axvline(value, color=COLOURS["green"], ls=style, label=f"{people} other {word}")
-        ax.set(title=name, xlabel="MSE$_p$")
-        ax.set_xlim(left=0)
-    handles, labels = axes[0].get_legend_handles_labels()
-    if labels:
-        axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return axes
+    rows = stored[(stored["metric"] == "mse_p") & stored["reference"].isin(["ce", "1", "3", "9"])]
+    rows = rows[rows["method"].isin([*methods, "people"])]
+    who = [
+        f"{number} other {'person' if number == '1' else 'people'}"
+        if method == "people"
+        else METHODS[method].label
+        for method, number in zip(rows["method"], rows["reference"])
+    ]
+    task = [task_label(*pair) for pair in zip(rows["data"], rows["question"])]
+    shown = pd.DataFrame({"task": task, "who": who, "mse": 100 * rows["mean"].to_numpy()})
+    order = [METHODS[m].label for m in methods] + [w for w in dict.fromkeys(who) if "other" in w]
+    people = sns.color_palette("Greens_d", 3).as_hex()
+    names = [COLOURS[c] for c in ("grey", "black", "vermilion", "blue")] + people
+    _, ax = plt.subplots(figsize=(7.2, 1.2 + 0.42 * len(set(task))), layout="constrained")
+    sns.scatterplot(
+        shown, x="mse", y="task", hue="who", style="who", hue_order=order, style_order=order,
+        palette=dict(zip(order, names)), s=55, ax=ax,
+    )  # fmt: skip
+    ax.set(xlabel="MSE$_p$ (× 100)", ylabel="", xlim=(0, None))
+    ax.margins(y=0.12)
+    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=4, title=None)
+    return ax
 
 
-def difference_figure(tables, reference="ce"):
-    """Draw paired differences from a method with their intervals, for each task.
+def epoch_figure(folder, tasks):
+    """Draw MSE_p of cross entropy by epoch, a line a seed; dots mark the epochs that were kept.
 
     Parameters
     ----------
-    tables : dict of str to DataFrame
-        From `probnb.chapters.cifar10.study.across_seeds`, by task.
-    reference : str, default="ce"
-        The method they were compared with.
+    folder : path-like
+        Folder of results.
+    tasks : iterable of (str, str)
+        Data and question.
 
     Returns
     -------
-    list of matplotlib.axes.Axes
+    seaborn.FacetGrid
         A panel a task.
     """
-    tables = {
-        k: t.drop(index=[reference, "ce_overfit"], errors="ignore") for k, t in tables.items()
-    }
-    _, axes = _panels(tables)
-    for ax, (name, table) in zip(axes, tables.items()):
-        place = np.arange(len(table))[::-1]
-        ax.axvline(0, color=COLOURS["grey"], lw=1)
-        for verdict, colour in _VERDICTS.items():
-            rows = (table["verdict"] == verdict).to_numpy()
-            if rows.any():
-                part = table[rows]
-                ends = [part["difference"] - part["low"], part["high"] - part["difference"]]
-                ax.errorbar(
-                    100 * part["difference"],
-                    place[rows],
-                    xerr=100 * np.array(ends),
-                    fmt={"better": "o", "worse": "s"}.get(verdict, "D"),
-                    ms=4,
-                    color=COLOURS[colour],
-                    label=verdict,
-                )
-        ax.set(title=name, xlabel=f"MSE$_p$ × 100, less {METHODS[reference].label}")
-    handles = {h.get_label(): h for ax in axes for h in ax.containers}
-    axes[0].figure.legend(
-        handles.values(), handles, loc="outside lower center", ncols=3, title="95 % interval says"
-    )
-    return axes
-
-
-def models_figure(points):
-    """Draw what the Brier score says of a model against its distance from p, for each task.
-
-    Parameters
-    ----------
-    points : dict of str to DataFrame
-        From `probnb.chapters.cifar10.study.trained_models`, by task.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        A panel a task; every method's model and every epoch that a training passed through, less
-        the means of its seed; the rank correlation is the mean over seeds.
-    """
-    _, axes = grid(len(points), columns=3, size=(2.7, 2.7))
-    styles = {"epoch": ("grey", ".", 4), "method": ("blue", "o", 4)}
-    for ax, (name, table) in zip(axes, points.items()):
-        values = table[["mse_p", "brier"]]
-        values = values - values.groupby(table["seed"]).transform("mean")
-        for kind, (colour, mark, size) in styles.items():
-            rows = values[table["kind"] == kind]
-            ax.plot(
-                rows["mse_p"], rows["brier"], mark, ms=size, color=COLOURS[colour], label=f"{kind}s"
-            )
-        rank = brier_follows(table, "method")["rank"].mean()
-        ax.set_title(f"{name}\nmethods: rank correlation {rank:.2f}", fontsize=10)
-        ax.set(xlabel="MSE$_p$ less its mean", ylabel="Brier score less its mean")
-    axes[0].legend(loc="lower right")
-    return axes
-
-
-def epoch_figure(runs):
-    """Draw the distance from p over the epochs of cross entropy, for each task.
-
-    Parameters
-    ----------
-    runs : dict of str to list of probnb.experiment.results.Results
-        Runs of each task, one a seed.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        A panel a task, a line a seed; a dot marks the epoch that validation data kept.
-    """
-    _, axes = grid(len(runs), columns=3, size=(2.7, 2.5))
-    for ax, (name, seeds) in zip(axes, runs.items()):
-        for number, results in enumerate(seeds):
-            rows = results.epochs[(results.epochs["fit"] == "ce") & (results.epochs["epoch"] > 0)]
-            kept = results.chosen.query("method == 'ce' and chosen")["best_epoch"].iloc[0]
-            (line,) = ax.plot(rows["epoch"], rows["mse_p"], label=f"seed {number}")
-            best = rows[rows["epoch"] == kept]
-            ax.plot(best["epoch"], best["mse_p"], "o", color=line.get_color(), ms=6)
-        ax.set(title=name, xlabel="Epoch", ylabel="MSE$_p$ of CE")
+    lines = []
+    for data, question in tasks:
+        for run in find_runs([folder], "cifar10", data=data, task=question, inputs="gradients"):
+            epochs = read_results(run).epochs.query("fit == 'ce' and epoch > 0")
+            kept = epochs["epoch"] == epochs.loc[epochs["val_ce"].idxmin(), "epoch"]
+            facts = {"task": task_label(data, question), "seed": str(run.record["seed"])}
+            lines.append(epochs.assign(**facts, mse=100 * epochs["mse_p"], kept=kept))
+    table = pd.concat(lines, ignore_index=True)
+    grid = sns.relplot(
+        table, x="epoch", y="mse", hue="seed", style="seed", col="task", kind="line", height=2.4,
+        aspect=1.0, col_wrap=3, facet_kws={"sharey": False},
+    )  # fmt: skip
+    for name, ax in grid.axes_dict.items():
+        dots = table[table["kept"] & (table["task"] == name)]
+        ax.plot(dots["epoch"], dots["mse"], "o", color=COLOURS["black"], markersize=5)
         ax.set_ylim(bottom=0)
-    axes[0].legend(loc="lower right")
-    return axes
+    grid.set_axis_labels("Epoch", "MSE$_p$ of CE (× 100)").set_titles("{col_name}")
+    return grid
 
 
-def _panels(tables):
-    """One panel a task; methods are named where they are not those of the panel to the left."""
-    rows = max(len(table) for table in tables.values())
-    figure, axes = grid(len(tables), columns=3, size=(2.7, 1.1 + 0.23 * rows))
-    left = None
-    for number, (ax, table) in enumerate(zip(axes, tables.values())):
-        place = np.arange(len(table))[::-1]
-        labels = [METHODS[m].label for m in table.index]
-        named = number % 3 == 0 or labels != left
-        ax.set_yticks(place, labels if named else [""] * len(labels))
-        ax.set_ylim(-0.7, len(table) - 0.3)
-        left = labels
-    return figure, axes
+def brier_figure(found):
+    """Draw how well the Brier score ranks models as MSE_p does, a mark a seed.
+
+    Parameters
+    ----------
+    found : DataFrame
+        Of several tasks (column ``task``), from `probnb.chapters.cifar10.study.brier_follows`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Rank correlations.
+    """
+    _, ax = plt.subplots(figsize=(7.2, 1 + 0.4 * found["task"].nunique()), layout="constrained")
+    sns.stripplot(found, x="rank", y="task", hue="kind", dodge=True, jitter=False, size=7, ax=ax)
+    ax.axvline(0, color=COLOURS["grey"], lw=1)
+    ax.set(xlabel="Rank correlation of Brier score and MSE$_p$", ylabel="", xlim=(None, 1.02))
+    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
+    return ax

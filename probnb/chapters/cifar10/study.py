@@ -1,35 +1,263 @@
-"""What the chapter asks of its predictions: seeds, votes, and the ratio in the paper's table."""
+"""What the chapter asks of its predictions: methods over seeds, people, and the paper's ratio."""
 
 from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import entr, xlogy
 from scipy.stats import spearmanr
-from scipy.stats import t as student
 
+from ... import store
+from ...experiment.results import TABLES, find_runs, on_test, read_results
 from ...methods import METHODS
-from ...metrics import brier, kl_p, mse_p, repeated_distance
+from ...metrics import Difference, difference, holm, kl_p, mse_p, repeated_distance
 from ...metrics.votes import check_votes
 from ...published import published
 from ...validation import check_choice, check_integer, check_number
 
 __all__ = [
-    "across_seeds",
     "brier_follows",
+    "compare_seeds",
+    "compared",
     "coverage",
+    "differences",
     "implied_clip",
-    "implied_clips",
     "kl_ratios",
-    "needed_at_zero",
     "paper_ratios",
-    "trained_models",
-    "unbias_epochs",
+    "publish",
+    "read_stored",
 ]
+
+PEOPLE = (1, 3, 9)
+"""Sizes of the second group of people."""
 
 CLIPS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12, 1e-16)
 """Clippings that a program may put before a logarithm; 1e-7 and 2e-16 are the machine's own."""
+
+
+def compare_seeds(tables, reference="ce", metric="mse_p", replicates=1000):
+    """Compare every method with one of them over several trainings on the same task.
+
+    Parameters
+    ----------
+    tables : sequence of DataFrame
+        For each seed the test rows: ``id``, a column for each method, and ``p``, or ``k`` and
+        ``n`` of the votes that no training saw, or (for ``"brier"``) ``y``.
+    reference : str, default="ce"
+        The method to compare with.
+    metric : {"mse_p", "kl_p", "brier"}, default="mse_p"
+        What to compare; from votes, whose bias is that of all methods alike.
+    replicates : int, default=1000
+        Resamples of the test rows, for one seed and for seeds that share them.
+
+    Returns
+    -------
+    DataFrame
+        Index: methods. Columns ``mean`` and ``spread`` (standard deviation) over seeds of the
+        metric, and the fields of `probnb.metrics.Difference`; NaN where a divergence is infinite.
+
+    Notes
+    -----
+    Where seeds share test rows the variance between seeds may be estimated as 0, which three seeds
+    do not show. That hardly matters at 95 %, but far out, where Holm's rule looks, it does: ``p``
+    is then the larger of the rule's own and Student's over the seeds alone.
+    """
+    check_choice(metric, ("mse_p", "kl_p", "brier"), "metric")
+    methods = [m for m in METHODS if all(m in table for table in tables)]
+    check_choice(reference, methods, "reference")
+    tables = [table.sort_values("id", ignore_index=True) for table in tables]
+    terms = [np.stack([_terms(t, m, metric) for m in methods], axis=1) for t in tables]
+    shared = len(tables) > 1 and all(t["id"].equals(tables[0]["id"]) for t in tables)
+    values, samples = np.stack([part.mean(axis=0) for part in terms]), None
+    if shared or len(tables) == 1:
+        n = len(tables[0])
+        drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), replicates) / n
+        with np.errstate(invalid="ignore"):  # an infinite row that was not drawn
+            samples = np.stack([drawn @ part for part in terms], axis=1)
+    base, lines = methods.index(reference), {}
+    for k, method in enumerate(methods):
+        with np.errstate(invalid="ignore"):  # infinity less infinity
+            gap = values[:, k] - values[:, base]
+            drawn = None if samples is None else samples[:, :, k] - samples[:, :, base]
+            found = difference(gap, drawn, len(tables[0]), shared)
+            if shared:
+                found = replace(found, p=np.maximum(found.p, difference(gap).p))
+        spread = values[:, k].std(ddof=1) if len(tables) > 1 and np.isfinite(gap).all() else np.nan
+        lines[method] = {"mean": values[:, k].mean(), "spread": spread, **found.__dict__}
+    return pd.DataFrame.from_dict(lines, orient="index")
+
+
+def _terms(table, method, metric):
+    """Terms whose mean is the metric, by row."""
+    p_hat = table[method].to_numpy(float)
+    if metric == "brier":
+        return (p_hat - table["y"].to_numpy(float)) ** 2
+    if "k" in table:
+        k, n = table["k"].to_numpy(), table["n"].to_numpy()
+        if metric == "kl_p":
+            return check_votes(k, n, least=1).divergence(p_hat)
+        return check_votes(k, n).squared_error(p_hat)
+    p = table["p"].to_numpy(float)
+    if metric == "mse_p":
+        return (p_hat - p) ** 2
+    with np.errstate(divide="ignore"):
+        return -xlogy(p, p_hat) - xlogy(1 - p, 1 - p_hat) - entr(p) - entr(1 - p)
+
+
+def compared(tests):
+    """Return everything that a task's page shows, as a table that holds no vote.
+
+    Parameters
+    ----------
+    tests : sequence of DataFrame
+        Test rows of each seed, as `compare_seeds` takes them, with ``y``.
+
+    Returns
+    -------
+    DataFrame
+        For each ``metric``, ``reference`` and ``method`` what `compare_seeds` says; MSE_p of so
+        many other people (``reference``) as method ``people``; and of each seed's methods MSE_p
+        and Brier score (metric ``models``, in ``mean`` and ``spread``).
+    """
+    rows = []
+    for metric in ("mse_p", "kl_p", "brier"):
+        for reference in ("ce", "ce_finetuned"):
+            if all(reference in table for table in tests):
+                table = compare_seeds(tests, reference, metric).rename_axis("method").reset_index()
+                rows.append(table.assign(metric=metric, reference=reference))
+    for seed, table in enumerate(tests):
+        for m in (m for m in METHODS if m in table):
+            found = {k: _terms(table, m, v).mean() for k, v in _POINT.items()}
+            point = {"method": m, "metric": "models", "reference": str(seed), **found}
+            rows.append(pd.DataFrame([point]))
+    if "k" in tests[0]:
+        pooled = pd.concat(tests)
+        # the share of m other people has MSE_p = p (1 - p) / m
+        variance = check_votes(pooled["k"].to_numpy(), pooled["n"].to_numpy()).variance().mean()
+        people = {"method": "people", "metric": "mse_p", "reference": [str(m) for m in PEOPLE]}
+        rows.append(pd.DataFrame({**people, "mean": variance / np.array(PEOPLE)}))
+    return pd.concat(rows, ignore_index=True)
+
+
+_POINT = {"mean": "mse_p", "spread": "brier"}
+
+
+def publish(runs, directory):
+    """Write what may be published of several seeds of one task.
+
+    The votes of people are data of others and are not kept. What can only be computed with them
+    is kept as numbers (`compared`); of predictions, those of test rows by row number.
+
+    Parameters
+    ----------
+    runs : list of (Results, StoredRun)
+        From `probnb.chapters.cifar10.tasks.train_task`, of the same task.
+    directory : path-like
+        Where to: a folder for each seed and a CSV of comparisons.
+
+    Returns
+    -------
+    pathlib.Path
+        The CSV.
+    """
+    directory = Path(directory)
+    for results, stored in runs:
+        table = on_test(results.predictions)
+        table = table if "p" in table else table.drop(columns=["y", "k", "n"])
+        methods = [c for c in table if c in METHODS]
+        kept = replace(results, predictions=table.astype(dict.fromkeys(methods, np.float32)))
+        folder = directory / stored.directory.name
+        for name in TABLES:
+            write = partial(getattr(kept, name).to_parquet, index=False, compression="zstd")
+            store.replace_file(folder / f"{name}.parquet", write)
+        text = json.dumps(stored.record, indent=1, default=store.plain) + "\n"
+        store.replace_file(folder / "run.json", lambda path, text=text: path.write_text(text))
+    record = runs[0][1].record
+    pixels = "-pixels" * (record.get("inputs") == "pixels")
+    path = directory / f"{record['task']}-{record['data']}{pixels}.csv"
+    table = compared([on_test(results.predictions) for results, _ in runs])
+    write = partial(table.to_csv, index=False, float_format="%.6g")
+    store.replace_file(path, write)
+    return path
+
+
+def read_stored(folder, data=None, question=None, inputs="gradients"):
+    """Read what is kept of the tasks: the differences over seeds, and what else `compared` has.
+
+    Parameters
+    ----------
+    folder : path-like
+        Folder of results, with ``cifar10`` in it.
+    data, question : str, optional
+        Only tasks of these data, and with this question.
+    inputs : {"gradients", "pixels"}, default="gradients"
+        What the network saw.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``data``, ``question`` and those of `compared`; empty where there is nothing.
+    """
+    ending = "-pixels" * (inputs == "pixels")
+    found = []
+    for path in sorted((Path(folder) / "cifar10").glob(f"*-*{ending}.csv")):
+        asked, of, *rest = path.stem.split("-")
+        if (
+            (rest == ["pixels"]) == bool(ending)
+            and data in (None, of)
+            and question in (None, asked)
+        ):
+            table = pd.read_csv(path, dtype={"reference": str}, keep_default_na=False, na_values="")
+            numbers = ["mean", "spread", *Difference.__dataclass_fields__]
+            table[numbers] = table[numbers].astype(float)
+            found.append(table.assign(data=of, question=asked))
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def differences(stored, methods, metric="mse_p", reference="ce"):
+    """Pick differences from a method, with Holm's p-values over all that are picked."""
+    rows = stored[(stored["metric"] == metric) & (stored["reference"] == reference)]
+    rows = rows[rows["method"].isin(methods) & (rows["method"] != reference)]
+    return rows.assign(
+        label=[METHODS[m].label for m in rows["method"]], holm=holm(rows["p"].to_numpy())
+    ).reset_index(drop=True)
+
+
+def brier_follows(stored, folder):
+    """Correlate the Brier score with MSE_p over methods, and over the epochs of trainings.
+
+    Parameters
+    ----------
+    stored : DataFrame
+        From `read_stored`, of one task.
+    folder : path-like
+        Folder of results, for the epochs.
+
+    Returns
+    -------
+    DataFrame
+        ``seed``, ``kind`` (``"methods"`` without the overfitted one, or ``"epochs"``), ``rank``
+        (Spearman's correlation) and ``models``. Seeds are kept apart: the luck of a seed's votes
+        shifts all of its Brier scores alike.
+    """
+    lines = []
+    points = stored[(stored["metric"] == "models") & (stored["method"] != "ce_overfit")]
+    for seed, part in points.groupby("reference"):
+        rank = spearmanr(part["mean"], part["spread"]).statistic
+        lines.append({"seed": int(seed), "kind": "methods", "rank": rank, "models": len(part)})
+    task = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
+    for run in find_runs([folder], "cifar10", **task, inputs="gradients"):
+        epochs = read_results(run).epochs.query("epoch > 0")
+        rank = spearmanr(epochs["mse_p"], epochs["brier"]).statistic
+        seed = run.record["seed"]
+        lines.append({"seed": seed, "kind": "epochs", "rank": rank, "models": len(epochs)})
+    return pd.DataFrame(lines)
 
 
 def kl_ratios(p, predictions, clips=CLIPS):
@@ -94,185 +322,17 @@ def implied_clip(p, p_hat, ratio):
     return float(10 ** brentq(excess, -300, -1))
 
 
-def implied_clips(p, predictions, ratios):
-    """Find the `implied_clip` of several methods, each with its ratio."""
-    return {m: implied_clip(p, predictions[m], ratios[m]) for m in predictions}
-
-
-def needed_at_zero(paper, rest, clip):
-    """Find the mean prediction on the class with p = 0 that the paper's table would need.
-
-    Parameters
-    ----------
-    paper : DataFrame
-        From `paper_ratios`.
-    rest : float
-        KL_p / MSE_p of what is not due to that class.
-    clip : float
-        Where p is clipped in KL(p_hat || p).
-
-    Returns
-    -------
-    Series
-        By method. A tenth of the images are of that class, and each adds its prediction times the
-        logarithm of 1 / clip.
-
-    Examples
-    --------
-    >>> needed_at_zero(paper_ratios(), 2.6, 1e-7).round(2).to_dict()
-    {'ce': 0.2, 'cape_bin': 0.11, 'cape_kernel': 0.12}
-    """
-    check_number(clip, "clip", 0, 0.5, exclusive=True)
-    return (paper["kl_p"] - rest * paper["mse_p"]) / (0.1 * np.log(1 / clip))
-
-
 def paper_ratios():
-    """Return the paper's Table 11 with its ratios KL_p / MSE_p.
-
-    Returns
-    -------
-    DataFrame
-        Index: methods; columns ``mse_p``, ``kl_p`` and ``ratio``.
-    """
+    """Return the paper's Table 11, by method, with its ratio KL_p / MSE_p."""
     table = published("cifar10", percent=False).pivot(
         index="method", columns="metric", values="value"
-    )
-    table = table.loc[[m for m in METHODS if m in table.index], ["mse_p", "kl_p"]]
+    )[["mse_p", "kl_p"]]
+    table = table.loc[[m for m in METHODS if m in table.index]].rename_axis(None, axis=1)
     return table.assign(ratio=table["kl_p"] / table["mse_p"])
 
 
-def across_seeds(tables, reference="ce", metric="mse_p", level=0.95):
-    """Compare every method with one of them over several trainings on the same task.
-
-    Parameters
-    ----------
-    tables : sequence of DataFrame
-        For each seed the test rows: ``id``, a column for each method, and ``p``, or ``k`` and
-        ``n`` of the votes that no training saw, or (for ``"brier"``) ``y``.
-    reference : str, default="ce"
-        The method to compare with.
-    metric : {"mse_p", "kl_p", "brier"}, default="mse_p"
-        What to compare; from votes without bias.
-    level : float, default=0.95
-        Coverage of the intervals.
-
-    Returns
-    -------
-    DataFrame
-        Index: methods. Columns ``value`` (mean over seeds), ``spread`` (standard deviation over
-        seeds), ``difference``, ``low``, ``high`` and ``verdict``: ``"better"``, ``"worse"``,
-        ``"no difference shown"``, ``"not finite"``, or empty for the reference itself.
-
-    Notes
-    -----
-    The variance of a mean difference is that over test rows, whose deviations are summed over seeds
-    where seeds share a row, plus that over seeds; Student's t has Satterthwaite's degrees
-    of freedom. Where test rows differ between seeds their noise is counted twice, on the safe
-    side. With one seed the interval is over rows alone and says nothing about another training.
-    """
-    check_choice(metric, ("mse_p", "kl_p", "brier"), "metric")
-    methods = [m for m in METHODS if all(m in table for table in tables)]
-    check_choice(reference, methods, "reference")
-    values = {m: [_mean(_terms(t, m, metric)) for t in tables] for m in methods}
-    rows = {}
-    for m in methods:
-        with np.errstate(invalid="ignore"):  # infinity less infinity
-            gaps = [_terms(t, m, metric) - _terms(t, reference, metric) for t in tables]
-        mean, low, high = _interval(gaps, [t["id"] for t in tables], level)
-        known = len(tables) > 1 and np.isfinite(values[m]).all()
-        spread = np.std(values[m], ddof=1) if known else np.nan
-        rows[m] = (np.mean(values[m]), spread, mean, low, high)
-    table = pd.DataFrame(rows, index=["value", "spread", "difference", "low", "high"]).T
-    table["verdict"] = np.select(
-        [table.index == reference, table["high"] < 0, table["low"] > 0, table["low"].isna()],
-        ["", "better", "worse", "not finite"],
-        "no difference shown",
-    )
-    return table
-
-
-def trained_models(results):
-    """Gather every model of a run as a point: what Brier says of it, and how far it is from p.
-
-    Parameters
-    ----------
-    results : probnb.experiment.results.Results
-        Of `probnb.chapters.cifar10.tasks.train_task`.
-
-    Returns
-    -------
-    DataFrame
-        ``kind`` (``"method"`` or ``"epoch"``), ``name``, ``unit`` (the training), ``brier``,
-        ``mse_p`` and ``seed`` (0: one run is one seed); of the votes that no training saw where
-        there are some. The network before its first epoch is left out.
-    """
-    test = results.predictions.query("split == 'test'")
-    names = [m for m in METHODS if m in test]
-    methods = pd.DataFrame(
-        {
-            "kind": "method",
-            "name": names,
-            "unit": names,
-            "brier": [brier(test["y"], test[m]) for m in names],
-            "mse_p": [_mean(_terms(test, m, "mse_p")) for m in names],
-        }
-    )
-    epochs = results.epochs.query("epoch > 0").rename(columns={"fit": "unit", "method": "name"})
-    epochs = epochs.assign(kind="epoch")[["kind", "name", "unit", "brier", "mse_p"]]
-    return pd.concat([methods, epochs], ignore_index=True).assign(seed=0)
-
-
-def brier_follows(points, kind):
-    """Correlate the Brier score with MSE_p over models that were judged by the same votes.
-
-    Parameters
-    ----------
-    points : DataFrame
-        From `trained_models`, of one seed or of several put together with a column ``seed``. The
-        overfitted network, whose distance would decide all alone, is left out of the methods.
-    kind : {"method", "epoch"}
-        Which models.
-
-    Returns
-    -------
-    DataFrame
-        One row a seed: ``r``, Pearson's, and ``rank``, Spearman's correlation, and how many
-        ``models``. Seeds are kept apart, as the luck of a seed's votes shifts all of its Brier
-        scores alike.
-    """
-    rows = points[(points["kind"] == kind) & (points["name"] != "ce_overfit")]
-    out = {}
-    for seed, own in rows.groupby("seed"):
-        r = np.corrcoef(own["mse_p"], own["brier"])[0, 1]
-        out[seed] = (r, spearmanr(own["mse_p"], own["brier"]).statistic, len(own))
-    return pd.DataFrame.from_dict(out, orient="index", columns=["r", "rank", "models"])
-
-
-def unbias_epochs(epochs, k, n):
-    """Turn distances from the shares of votes into distances from the probabilities.
-
-    Parameters
-    ----------
-    epochs : DataFrame
-        Records of trainings whose test data had the shares k / n in place of probabilities.
-    k, n : array-like of shape (rows,)
-        The votes of the test rows.
-
-    Returns
-    -------
-    DataFrame
-        The same with ``mse_p`` less the noise of the shares, and ``kl_p`` less what the entropy
-        of shares lacks; both shifts are the same in every record.
-    """
-    votes = check_votes(k, n)
-    share = votes.share
-    noise = (votes.variance() / votes.counts).mean()
-    lost = (votes.entropy() - entr(share) - entr(1 - share)).mean()
-    return epochs.assign(mse_p=epochs["mse_p"] - noise, kl_p=epochs["kl_p"] - lost)
-
-
-def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, level=0.95, seed=0):
-    """Simulate people to see how often the interval of MSE_p from votes holds MSE_p.
+def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, seed=0):
+    """Simulate people to see how often the 95 % interval of MSE_p from votes holds MSE_p.
 
     Parameters
     ----------
@@ -282,8 +342,6 @@ def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, level=0.95, see
         Rows of a test set.
     replicates : int, default=400
         Test sets drawn for each setting.
-    level : float, default=0.95
-        Coverage that the intervals aim at.
     seed : int, default=0
         Seed of the simulation.
 
@@ -297,15 +355,15 @@ def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, level=0.95, see
     rng = np.random.default_rng(seed)
     out = []
     # The distance in a world of endless rows, which the rows of a test set are a sample of.
-    truth = _mean(np.subtract(*_world(rng, 1_000_000)) ** 2)
+    truth = float(np.mean(np.subtract(*_world(rng, 1_000_000)) ** 2))
     for n in votes:
         for size in rows:
             found, plain = [], []
             for _ in range(replicates):
                 p, p_hat = _world(rng, size)
                 k = rng.binomial(n, p)
-                found.append(repeated_distance(k, np.full(size, n), p_hat, level=level))
-                plain.append(_mean((p_hat - k / n) ** 2))
+                found.append(repeated_distance(k, np.full(size, n), p_hat))
+                plain.append(np.mean((p_hat - k / n) ** 2))
             held = np.mean([e.low <= truth <= e.high for e in found])
             mean = np.mean([e.value for e in found])
             out.append((n, size, truth, mean, np.mean(plain), held))
@@ -316,45 +374,3 @@ def _world(rng, size):
     """Probabilities like those of neutral faces, and predictions that are somewhat off."""
     p = rng.beta(0.7, 1.5, size)
     return p, np.clip(0.25 + 0.5 * p + 0.15 * rng.standard_normal(size), 0.01, 0.99)
-
-
-def _terms(table, method, metric):
-    """Terms whose mean is the metric, by row."""
-    p_hat = table[method].to_numpy(float)
-    if metric == "brier":
-        return (p_hat - table["y"].to_numpy(float)) ** 2
-    if "k" in table:
-        k, n = table["k"].to_numpy(), table["n"].to_numpy()
-        if metric == "kl_p":
-            return check_votes(k, n, least=1).divergence(p_hat)
-        return check_votes(k, n).squared_error(p_hat)
-    p = table["p"].to_numpy(float)
-    if metric == "mse_p":
-        return (p_hat - p) ** 2
-    with np.errstate(divide="ignore"):
-        return -xlogy(p, p_hat) - xlogy(1 - p, 1 - p_hat) - entr(p) - entr(1 - p)
-
-
-def _interval(gaps, ids, level):
-    """Mean over seeds of a mean over rows, and its interval."""
-    check_number(level, "level", 0, 1, exclusive=True)
-    means = np.array([gap.mean() for gap in gaps])
-    if not np.isfinite(means).all():  # a divergence that is infinite in some row
-        return np.nan, np.nan, np.nan
-    seeds = len(gaps)
-    parts = [
-        pd.Series((gap - m) / (seeds * len(gap)), index=i) for gap, m, i in zip(gaps, means, ids)
-    ]
-    by_row = pd.concat(parts).groupby(level=0).sum()
-    over_rows, rows = float((by_row**2).sum()), len(by_row) - 1
-    over_seeds = means.var(ddof=1) / seeds if seeds > 1 else 0.0
-    total = over_rows + over_seeds
-    if total == 0:
-        return means.mean(), 0.0, 0.0
-    freedom = total**2 / (over_rows**2 / rows + (over_seeds**2 / (seeds - 1) if seeds > 1 else 0))
-    half = student.ppf((1 + level) / 2, freedom) * np.sqrt(total)
-    return means.mean(), means.mean() - half, means.mean() + half
-
-
-def _mean(terms):
-    return float(np.mean(terms))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import torch
+from scipy.special import entr
 
 from ...data.base import Splits
 from ...data.cifar10 import CLASSES, load_cifar10, load_cifar10h, load_judged_digits
@@ -15,13 +18,21 @@ from ...experiment.profiles import make_profile
 from ...experiment.results import collect, write_results
 from ...experiment.run import run_jobs
 from ...methods import check_methods
+from ...metrics.votes import check_votes
 from ...training.batches import device_type, precision_of
 from ...training.models import network as network_of
-from ...validation import check_choice
-from .gradients import on_gradients
-from .study import unbias_epochs
+from ...validation import check_choice, check_integer
 
-__all__ = ["TASKS", "Task", "load_task", "task_label", "task_settings", "train_task"]
+__all__ = [
+    "TASKS",
+    "Task",
+    "load_task",
+    "on_gradients",
+    "oriented_gradients",
+    "task_label",
+    "task_settings",
+    "train_task",
+]
 
 TASKS = {
     "digits": (("rule", "judged"), "scikit-learn's digits"),
@@ -122,7 +133,7 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
     seed : int, default=0
         Seed of outcomes and sample.
     inputs : {"gradients", "pixels"}, default="gradients"
-        What the network sees: `probnb.chapters.cifar10.gradients.oriented_gradients` for a small
+        What the network sees: `oriented_gradients` for a small
         network, or the images for a ResNet-18.
 
     Returns
@@ -241,15 +252,18 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
     results = _with_votes(collect(jobs, fits, task.splits), task)
     device = device_type(run.get("device", "auto"))
+    inputs = "pixels" if pixels else "gradients"
     stored = write_results(
         results_dir / "cifar10",
         results,
+        {"inputs": inputs} if pixels else None,
+        base=task_settings(task.data, profile, inputs),
         task=task.question,
         data=task.data,
         profile=profile,
         seed=seed,
         settings=settings,
-        inputs="pixels" if pixels else "gradients",
+        inputs=inputs,
         network="ResNet-18" if pixels else "two-layer network on oriented gradients",
         source=task.splits.source,
         device=device,
@@ -269,8 +283,17 @@ def _with_votes(results, task):
     if not task.splits.known:  # what stands under p are the shares of the votes
         table = table.drop(columns="p")
         test = table[table["split"] == "test"]
-        epochs = unbias_epochs(epochs, test["k"], test["n"])
+        epochs = _unbiased(epochs, test["k"], test["n"])
     return replace(results, predictions=table, epochs=epochs)
+
+
+def _unbiased(epochs, k, n):
+    """Turn distances from shares of votes into distances from p; the same shift in every epoch."""
+    votes = check_votes(k, n)
+    share = votes.share
+    noise = (votes.variance() / votes.counts).mean()
+    lost = (votes.entropy() - entr(share) - entr(1 - share)).mean()
+    return epochs.assign(mse_p=epochs["mse_p"] - noise, kl_p=epochs["kl_p"] - lost)
 
 
 def _cifar10(folder):
@@ -282,3 +305,87 @@ def _cifar10(folder):
         "data_dir must hold CIFAR-10 as cifar-10-batches-py, cifar10 or cifar10-jpeg.tar.gz; "
         f"{str(folder)!r} does not."
     )
+
+
+_BLOCK = 2048
+"""Images whose gradients are counted at a time."""
+
+
+def oriented_gradients(images, cells=6, bins=9):
+    """Describe images by how strong their edges are, in each direction, in each part.
+
+    Parameters
+    ----------
+    images : torch.Tensor of shape (n, channels, side, side)
+        uint8.
+    cells : int, default=6
+        Parts along each side; it must divide the side.
+    bins : int, default=9
+        Directions, over half a turn.
+
+    Returns
+    -------
+    torch.Tensor of shape (n, cells * cells * (bins + channels))
+        For each part the gradient magnitudes by direction, relative to those of the parts around
+        it, and the mean of each channel in [0, 1]; float32.
+
+    Raises
+    ------
+    ValueError
+        If `cells` does not divide the side.
+
+    Notes
+    -----
+    A gradient counts in the two directions nearest to its own. Magnitudes are those of the mean of
+    the channels; the norm is over 3 x 3 parts.
+    """
+    side = images.shape[-1]
+    if side % check_integer(cells, "cells") or images.shape[-2] != side:
+        raise ValueError(
+            f"cells must divide the side of square images; got {cells} of {tuple(images.shape)}."
+        )
+    return torch.cat([_describe(part, cells, bins) for part in images.split(_BLOCK)])
+
+
+def on_gradients(splits, cells=6, bins=9):
+    """Put `oriented_gradients` in place of the images, each scaled as in the training part.
+
+    Parameters
+    ----------
+    splits : Splits
+        Images.
+    cells, bins : int
+        As `oriented_gradients` takes them.
+
+    Returns
+    -------
+    Splits
+        The same outcomes; nothing is mirrored any more.
+    """
+    parts = {k: oriented_gradients(v.inputs, cells, bins) for k, v in splits.parts().items()}
+    mean, deviation = parts["train"].mean(0), parts["train"].std(0).clamp(min=1e-3)
+    data = {
+        name: replace(part, inputs=(parts[name] - mean) / deviation, augment=())
+        for name, part in splits.parts().items()
+    }
+    return Splits(**data, source=f"{splits.source} gradients={cells},{bins}", report=splits.report)
+
+
+def _describe(images, cells, bins):
+    x = images.float() / 255
+    grey = x.mean(1)
+    padded = torch.nn.functional.pad(grey[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
+    across = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
+    down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
+    place = torch.atan2(down, across) / np.pi * bins % bins  # half a turn is all bins
+    lower = place.floor()
+    share, size = place - lower, torch.hypot(across, down)
+    n, side, _ = grey.shape
+    maps = torch.zeros(n, bins, side, side)
+    for index, weight in ((lower, 1 - share), (lower + 1, share)):
+        maps.scatter_add_(1, (index.long() % bins)[:, None], (size * weight)[:, None])
+    pool = torch.nn.functional.avg_pool2d
+    histograms, means = pool(maps, side // cells), pool(x, side // cells)
+    energy = (histograms**2).sum(1, keepdim=True)
+    around = pool(energy, 3, stride=1, padding=1, count_include_pad=False)
+    return torch.cat([histograms / (around + 1e-4).sqrt(), means], 1).flatten(1)

@@ -22,8 +22,9 @@ from ...calibrators import PlattScaling
 from ...metrics import auc, ks_error, mse_p, nll
 from ...plots.style import COLOURS, grid
 from ...training.batches import cut, make_fabric, predict_logits
+from ...training.cape import Calibrated
 from ...training.loop import Recipe, fit
-from ...training.targets import Calibrated, Observed
+from ...training.targets import Observed
 from .baseline import one_intercept
 
 __all__ = ["REPAIRS", "displaced_epochs", "displaced_figure", "displaced_sentence", "repair_table"]
@@ -67,6 +68,7 @@ def displaced_epochs(splits, network, recipe, scratch, every=1, seed=0):
         ``nll``, ``ks`` and ``auc``.
     """
     fabric, scratch = make_fabric("cpu"), Path(scratch)
+    splits = splits.to("cpu")  # images scaled as in training
     torch.manual_seed(seed)
     model, lines = network.build(splits.train.inputs), []
 

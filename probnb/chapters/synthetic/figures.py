@@ -90,7 +90,7 @@ def overfitting_figure(y, p, predictions, discrete=False):
     predictions = dict(predictions)
     if discrete:
         return prediction_histograms(p, predictions)
-    return reliability_grid(y, labelled(predictions), p=p, columns=4, size=(2.4, 3.0))
+    return reliability_grid(y, labelled(predictions), p=p)
 
 
 def labelled(predictions):

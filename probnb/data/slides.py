@@ -1,0 +1,349 @@
+"""Slides as bags of tiles: on disk, read bag by bag, or simulated with a truth.
+
+A file holds the tiles of all slides one after the other (``values``), how many each has
+(``lengths``), and any vectors of one entry a slide; HDF5, read without loading more than a batch.
+
+Simulated slides stand in for data that may not be passed on, and have what those lack: every
+patient's probability of being alive at the horizon, and what censoring hides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+
+from ..store import replace_file
+from ..validation import check_choice, check_integer, check_number
+from .base import Bags, ProbabilityData, Splits
+from .survival import HORIZON, Cohort, refuse_shared
+
+__all__ = [
+    "read_bags",
+    "simulate_follow_up",
+    "simulate_slides",
+    "slide_splits",
+    "survival_probability",
+    "write_bags",
+]
+
+SUFFIXES = (".h5", ".hdf5")
+"""File names that `write_bags` and `read_bags` know."""
+
+MEDIAN_SURVIVAL = 0.5
+"""Probability of being alive at the horizon for a patient of severity 0."""
+
+PEOPLE = 1_000_000
+"""Numbers of patients that a seed has for itself."""
+
+EFFECT = 0.7
+"""How much one unit of severity adds to the logarithm of the hazard."""
+
+
+def write_bags(path, bags, **columns):
+    """Write bags of tiles to one HDF5 file, bag by bag, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        Ends in one of `SUFFIXES`.
+    bags : sequence of array-like of shape (tiles, features)
+        Slides of at least one tile each; floating point, at least 16 bits; kept as they are.
+    **columns : array-like of shape (n,)
+        Numbers or names of one entry a slide: ``outcomes``, ``ids``, ``groups``, ``weights``.
+
+    Raises
+    ------
+    ValueError
+        If the file name has another end, there is no bag, a bag is empty or holds what is not
+        finite, bags differ in features, or a column has another length.
+    """
+    path = Path(path)
+    check_choice(path.suffix, SUFFIXES, "path's end")
+    if not len(bags):
+        raise ValueError("bags must hold at least one bag; got none.")
+    lengths = np.array([_check_bag(bag, i, bags[0]) for i, bag in enumerate(bags)], np.int64)
+    columns = {name: np.asarray(column) for name, column in columns.items()}
+    for name, column in columns.items():
+        if name in ("values", "lengths"):
+            raise ValueError(f"columns must not be named {name!r}, which the file has itself.")
+        if column.shape != lengths.shape:
+            raise ValueError(f"{name} must have one entry a bag, {len(bags)}; got {column.shape}.")
+
+    def write(temporary):
+        first = np.asarray(bags[0])
+        with h5py.File(temporary, "w") as file:
+            values = file.create_dataset(
+                "values", (int(lengths.sum()), first.shape[1]), first.dtype
+            )
+            for bag, end, length in zip(bags, np.cumsum(lengths), lengths):
+                values[end - length : end] = np.asarray(bag)
+            file["lengths"] = lengths
+            for name, column in columns.items():
+                text = column.dtype.kind in "UO"
+                file[name] = np.char.encode(column.astype(str), "utf-8") if text else column
+
+    replace_file(path, write)
+
+
+def read_bags(path):
+    """Open a file of bags; tiles stay on disk until a batch asks for them.
+
+    Parameters
+    ----------
+    path : path-like
+        Written by `write_bags`, or by anything else in that layout.
+
+    Returns
+    -------
+    bags : probnb.data.base.Bags
+        The slides. May be pickled to another process, which opens the file itself.
+    columns : dict of str to ndarray of shape (n,)
+        Everything else of one entry a slide.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged, or not of that layout.
+    """
+    path = Path(path)
+    check_choice(path.suffix, SUFFIXES, "path's end")
+    if not path.is_file():
+        raise ValueError(f"path must be a file of bags; {path} does not exist.")
+    try:
+        with h5py.File(path, "r") as file:
+            columns = {name: file[name][:] for name in file if name != "values"}
+        values, lengths = StoredTiles(path), columns.pop("lengths")
+    except (OSError, KeyError, TypeError) as error:
+        raise ValueError(f"path must hold values and lengths; {path}: {error}.") from None
+    text = {k: np.char.decode(v, "utf-8") for k, v in columns.items() if v.dtype.kind == "S"}
+    return Bags(values, lengths), columns | text
+
+
+class StoredTiles:
+    """The tiles of a file, indexed like an array of shape (total, features); opened on demand."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, path):
+        self.path, self._file = Path(path), None
+        self.shape = self._values().shape
+        if len(self.shape) != 2:
+            raise KeyError(f"values of shape (total, features), not {self.shape}")
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        """Return tiles as a float32 array."""
+        return np.asarray(self._values()[rows], np.float32)
+
+    def __getstate__(self):
+        return self.__dict__ | {"_file": None}
+
+    def _values(self):
+        if self._file is None:
+            self._file = h5py.File(self.path, "r")
+        return self._file["values"]
+
+
+def slide_splits(folder):
+    """Read the paper's split: ``train``, ``val`` and ``test`` files of bags with outcomes.
+
+    Parameters
+    ----------
+    folder : path-like
+        Holds a file of each name, ending in one of `SUFFIXES`, with a column ``outcomes`` and, if
+        slides share patients, ``groups``; also ``ids`` and ``weights``.
+
+    Returns
+    -------
+    probnb.data.base.Splits
+        The three parts; tiles stay on disk. ``report`` names the columns that are not used.
+    """
+    parts, groups, unused, digest = {}, {}, [], hashlib.sha256()
+    for name in ("train", "val", "test"):
+        found = [f for f in (Path(folder) / (name + suffix) for suffix in SUFFIXES) if f.is_file()]
+        if len(found) != 1:
+            raise ValueError(
+                f"folder must hold one file {name}{'|'.join(SUFFIXES)}; {folder} has {len(found)}."
+            )
+        bags, columns = read_bags(found[0])
+        if "outcomes" not in columns:
+            raise ValueError(f"{found[0].name} must have a column outcomes; it has none.")
+        groups[name] = columns.get("groups", columns.get("ids", np.arange(0)))
+        used = {k: columns[k] for k in ("outcomes", "groups", "ids", "weights") if k in columns}
+        unused += [f"{found[0].name}/{k}" for k in columns if k not in used]
+        parts[name] = ProbabilityData(bags, **used)
+        with found[0].open("rb") as file:  # other features of as many tiles are other data
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    have = [name for name, part in parts.items() if part.groups is not None]
+    if have and len(have) < 3:
+        raise ValueError(f"groups must be in all three files or in none; only {have} have them.")
+    refuse_shared(groups, "patient" if have else "slide")
+    source = f"slides sha256:{digest.hexdigest()[:16]}"
+    return Splits(**parts, source=source, report={"unused columns": unused})
+
+
+def _check_bag(bag, i, first):
+    """Return the number of tiles of a bag, or say what is wrong with it."""
+    shape = np.shape(bag)
+    if len(shape) != 2 or shape[0] < 1 or shape[1:] != np.shape(first)[1:]:
+        raise ValueError(
+            f"bags must be of shape (tiles, features), at least one tile and as many features as "
+            f"bag 0, {np.shape(first)}; bag {i} has shape {shape}."
+        )
+    tiles = np.asarray(bag)
+    if tiles.dtype.kind != "f" or not np.isfinite(tiles).all():
+        raise ValueError(f"bags must be finite floating point; bag {i} ({tiles.dtype}) is not.")
+    return shape[0]
+
+
+def survival_probability(severity):
+    r"""Probability of being alive at the horizon for a patient of some severity.
+
+    The hazard is proportional, :math:`p = 0.5^{\exp(0.7\,s)}`: for standard normal severities, most
+    probabilities lie between 0.2 and 0.8, as the paper describes its cancer task.
+
+    Parameters
+    ----------
+    severity : array-like of shape (n,)
+        How far the disease has gone, in standard deviations.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The probabilities.
+    """
+    return MEDIAN_SURVIVAL ** np.exp(EFFECT * np.asarray(severity, float))
+
+
+def simulate_follow_up(severity, censored=0.5, seed=0, horizon=HORIZON):
+    """Draw survival times given severity, and end follow-up at random.
+
+    Parameters
+    ----------
+    severity : array-like of shape (n,)
+        Severities, in standard deviations.
+    censored : float, default=0.5
+        Expected share of patients whose outcome at the horizon censoring hides, in [0, 0.95]; half,
+        as in TCGA's lung cohorts. Follow-up is exponential and independent of everything else.
+    seed : int, default=0
+        Seed of both times.
+    horizon : float, default=60
+        Months.
+
+    Returns
+    -------
+    months, died, survival : ndarray of shape (n,)
+        Follow-up in months, whether it ended with death, and the months that each patient would
+        have been seen to live without censoring.
+    """
+    check_number(censored, "censored", 0, 0.95)
+    severity = np.asarray(severity, float)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+    hazard = -np.log(survival_probability(severity)) / horizon
+    survival = rng.exponential(size=len(severity)) / hazard
+    spare = rng.exponential(size=len(severity))  # censoring in units of its mean
+
+    def hidden(rate):  # P(censored before death and horizon), in expectation over survival
+        both = hazard + rate
+        return np.mean(rate / both * -np.expm1(-both * horizon)) - censored
+
+    if censored == 0:
+        return survival, np.ones(len(severity)), survival
+    followed = spare / brentq(hidden, 1e-9, 1e3)
+    return np.minimum(survival, followed), (survival <= followed).astype(float), survival
+
+
+def simulate_slides(
+    patients=600, features=32, tiles=15, informative=0.15, noise=0.3, censored=0.5, seed=0
+):
+    r"""Draw a cohort of patients with slides.
+
+    Parameters
+    ----------
+    patients : int, default=600
+        Number of patients; each has one slide, and half of them a second one.
+    features : int, default=32
+        Features of a tile, at least 2.
+    tiles : int, default=15
+        Median number of tiles of a slide; they vary by a factor of 2 in each direction and more,
+        from 1 up.
+    informative : float, default=0.15
+        Expected share of tiles that show the tumour, in (0, 1]; each slide has at least one.
+    noise : float, default=0.3
+        Standard deviation of the severity as one tumour tile shows it, about the patient's.
+    censored : float, default=0.5
+        See `simulate_follow_up`.
+    seed : int, default=0
+        Seed of everything.
+
+    Returns
+    -------
+    probnb.data.survival.Cohort
+        One row a slide. Tiles are standard normal; those that show the tumour are moved by 3 along
+        one direction, which tells them from the others, and by the severity along another. Stage
+        is severity seen with an error as large as half its spread, cut into four; one patient in
+        fifty has none.
+
+    Notes
+    -----
+    The truth is the probability given the patient's severity, which a slide shows up to `noise`.
+    """
+    check_integer(patients, "patients", 10)
+    check_integer(features, "features", 2)
+    check_integer(tiles, "tiles")
+    check_number(informative, "informative", 0, 1)
+    check_number(noise, "noise", 0)
+    people, slides = np.random.SeedSequence([seed, 1]).spawn(2)
+    rng = np.random.default_rng(people)
+    severity = rng.standard_normal(patients)
+    months, died, _ = simulate_follow_up(severity, censored, seed)
+    seen = severity + 0.5 * rng.standard_normal(patients)
+    stage = np.array(["I", "II", "III", "IV"], "U7")[np.digitize(seen, (-0.3, 0.5, 1.2))]
+    stage[rng.random(patients) < 0.02] = "unknown"
+    age = rng.normal(66 + 2 * severity, 9).round()
+    owner = np.repeat(np.arange(patients), 1 + (rng.random(patients) < 0.5))
+    sites = rng.integers(max(patients // 15, 5), size=patients)
+    covariates = pd.DataFrame({"stage": stage, "age": age, "sex": "unknown"})
+    bags = _draw_bags(severity[owner], features, tiles, informative, noise, slides)
+    given = f"{patients} patients, {features} features, {tiles} tiles, {informative:g} informative"
+    given += f", noise {noise:g}, censored {censored:g}, seed {seed}"
+    return Cohort(
+        bags,
+        months[owner],
+        died[owner],
+        owner + PEOPLE * seed,  # nobody is in two simulations
+        sites[owner],
+        f"simulated slides 1: {given}",
+        covariates.iloc[owner].reset_index(drop=True),
+        survival_probability(severity)[owner],
+        {
+            "patients": patients,
+            "slides": len(owner),
+            "deaths": int(died.sum()),
+            "without_stage": int((stage == "unknown").sum()),
+        },
+    )
+
+
+def _draw_bags(severity, features, tiles, informative, noise, sequence):
+    """Tiles of one slide for each severity."""
+    rng = np.random.default_rng(sequence)
+    lengths = np.clip(np.rint(tiles * np.exp(0.7 * rng.standard_normal(len(severity)))), 1, 20_000)
+    lengths = lengths.astype(int)
+    frame, _ = np.linalg.qr(rng.standard_normal((features, 2)))
+    values = rng.standard_normal((lengths.sum(), features)).astype(np.float32)
+    owner = np.repeat(np.arange(len(severity)), lengths)
+    tumour = rng.random(len(owner)) < informative
+    tumour[np.cumsum(lengths) - lengths] = True  # at least one; the order of tiles means nothing
+    shown = severity[owner] + noise * rng.standard_normal(len(owner))
+    shift = 3 * frame[:, 0] + shown[:, None] * frame[:, 1]
+    along = values - values @ frame[:, 1:].astype(np.float32) * frame[:, 1].astype(np.float32)
+    values = np.where(tumour[:, None], along + shift, values)
+    return Bags(values.astype(np.float32), lengths)

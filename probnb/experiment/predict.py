@@ -1,0 +1,127 @@
+"""Predict for new images with a kept model, batch by batch; a bad file does not stop it."""
+
+from __future__ import annotations
+
+import logging
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ..data.files import LINKED, PICTURE, read_files
+from ..data.image_arrays import is_array, open_array
+from ..data.images import list_images
+from ..data.pictures import decode, decode_array
+
+__all__ = ["image_entries", "predict_entries", "predict_images"]
+
+log = logging.getLogger(__name__)
+
+
+def predict_images(model, images, device="auto", precision="32-true", batch_size=256, key=None):
+    """Predict for every image of a folder, an archive or an array, batch by batch.
+
+    Parameters
+    ----------
+    model : KeptModel
+        From `probnb.experiment.model.load_model`.
+    images : path-like
+        A single image, a folder, a tar or zip, or an array; see `probnb.data.images`.
+    device, precision : str
+        As for `KeptModel.predict`.
+    batch_size : int, default=256
+        Images at a time.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Yields
+    ------
+    name : str or int
+        The image's file, or its row.
+    probability : float or None
+        Of outcome 1; None for an image that cannot be read.
+    reason : str or None
+        Why not.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at `images`.
+    ValueError
+        If it holds no images at all.
+    """
+    _, entries = image_entries(images, key)
+    yield from predict_entries(model, entries, device, precision, batch_size)
+
+
+def predict_entries(model, entries, device="auto", precision="32-true", batch_size=256):
+    """As `predict_images`, for the entries that `image_entries` found."""
+    if model.size is None:
+        raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    for block in iter(lambda: list(islice(entries, batch_size)), []):
+        decoded = Parallel(n_jobs=-1, prefer="threads")(
+            delayed(_decode)(content, reason, model) for _, content, reason in block
+        )
+        good = [image for image, _ in decoded if image is not None]
+        p = iter(model.predict(np.stack(good), device, precision, batch_size) if good else ())
+        for (name, _, _), (image, reason) in zip(block, decoded):
+            yield name, None if image is None else float(next(p)), reason
+
+
+def image_entries(images, key=None):
+    """Find the images that there are to predict: those that training would find.
+
+    Parameters
+    ----------
+    images : path-like
+        As for `predict_images`.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Returns
+    -------
+    total : int
+        How many.
+    entries : iterator
+        Of each its name, its content (bytes, an array, or None) and why it has none; folders
+        that are links are among them. A warning says what else is left out.
+    """
+    path = Path(images).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
+    if is_array(path):
+        array = open_array(path, key)[0]
+        n = array.shape[0]
+        if not n:
+            raise ValueError(f"images: {str(path)!r} holds no rows.")
+        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
+    if path.is_file() and PICTURE.search(path.name):
+        return 1, iter([(path.name, path.read_bytes(), None)])
+    listing = list_images(path)
+    pictures = listing.pictures()
+    names = {listing.files[name]: name for name in pictures if name in listing.files}
+    if left := listing.left_out():
+        log.warning("%s", left)
+    unread = [(name, None, reason) for name, reason in listing.skipped.items()
+              if reason == LINKED or name in pictures]  # fmt: skip
+    total = len(names) + len(unread)
+    if not total:
+        raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
+
+    def entries():
+        yield from unread
+        for place, content in read_files(path, names):
+            yield names[place], content, "the file cannot be read"
+
+    return total, entries()
+
+
+def _decode(content, reason, model):
+    if content is None:
+        return None, reason
+    try:
+        make = decode_array if isinstance(content, np.ndarray) else decode
+        return make(content, model.size, model.aspect)[0], None
+    except ValueError as error:
+        return None, str(error)
