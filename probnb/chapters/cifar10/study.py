@@ -138,10 +138,9 @@ def compared(tests):
             rows.append(pd.DataFrame([point]))
     if "k" in tests[0]:
         pooled = pd.concat(tests)
-        # the share of m other people has MSE_p = p (1 - p) / m
-        variance = check_votes(pooled["k"].to_numpy(), pooled["n"].to_numpy()).variance().mean()
+        variance = check_votes(pooled["k"], pooled["n"]).variance().mean()  # of one other person
         people = {"method": "people", "metric": "mse_p", "reference": [str(m) for m in PEOPLE]}
-        rows.append(pd.DataFrame({**people, "mean": variance / np.array(PEOPLE)}))
+        rows.append(pd.DataFrame({**people, "mean": [variance / m for m in PEOPLE]}))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -256,7 +256,7 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     stored = write_results(
         results_dir / "cifar10",
         results,
-        {"inputs": inputs} if pixels else None,
+        changed={"inputs": inputs} if pixels else {},
         base=task_settings(task.data, profile, inputs),
         task=task.question,
         data=task.data,
