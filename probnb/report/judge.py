@@ -16,8 +16,7 @@ from ..calibrators.common import cross_fit_folds
 from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.decomposition import brier_decomposition
 from ..metrics.differences import FEWEST, compare
-from ..metrics.intervals import proportion_interval
-from ..metrics.repeated import clustered_mean, repeated_distance
+from ..metrics.intervals import clustered_mean, proportion_interval, repeated_distance
 from ..metrics.resampling import bootstrap
 from ..metrics.sample import effective_rows
 from ..metrics.scores import nll_rows
