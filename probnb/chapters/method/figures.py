@@ -63,7 +63,7 @@ def empirical_figure(estimates):
         aspect=1.25, palette=[COLOURS[c] for c in ("black", "blue", "sky", "vermilion")],
         facet_kws={"legend_out": False},
     )  # fmt: skip
-    facets.set_axis_labels("training faces in the order of their predictions", "probability")
+    facets.set_axis_labels("training faces, by prediction", "probability")
     facets.set_titles("after the {col_name}").set(xlim=(0, 1), ylim=(-0.02, 1.02), xticks=[])
     return _legend_above(facets)
 
