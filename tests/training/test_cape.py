@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from probnb.training.cape import p_emp_bin, p_emp_kernel
+
+
+def brute_force(p_hat, y, r, sigma):
+    """Algorithm 1's KERNEL one row at a time, with all predictions as far as the r-th."""
+    result = np.empty(len(p_hat))
+    for i, p in enumerate(p_hat):
+        distance = np.abs(p_hat - p)
+        near = distance <= np.sort(distance)[min(r, len(p_hat)) - 1]
+        weight = np.exp(-((distance[near] / sigma) ** 2))
+        result[i] = (weight * y[near]).sum() / weight.sum()
+    return result
+
+
+def samples(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "uniform": rng.random(n),
+        "ties": rng.integers(0, 7, n) / 7,
+        "hundredths": rng.random(n).round(2),
+        "saturated": 1 / (1 + np.exp(-40 * rng.standard_normal(n))),
+        "constant": np.full(n, 0.3),
+        "zeros and ones": rng.integers(0, 2, n).astype(float),
+    }
+
+
+@pytest.mark.parametrize("r", [1, 2, 20, 37, 299, 1000])
+@pytest.mark.parametrize("kind", samples(1))
+def test_kernel_equals_brute_force(kind, r):
+    p_hat = samples(300)[kind]
+    y = (np.random.default_rng(1).random(300) < p_hat).astype(float)
+    np.testing.assert_allclose(
+        p_emp_kernel(p_hat, y, r, 0.05), brute_force(p_hat, y, r, 0.05), rtol=0, atol=1e-12
+    )
+
+
+def test_kernel_equals_brute_force_at_the_papers_size():
+    rng = np.random.default_rng(2)
+    p_hat = rng.beta(1, 2, 16_641)
+    y = (rng.random(16_641) < p_hat).astype(float)
+    rows = rng.choice(16_641, 500, replace=False)
+    ours = p_emp_kernel(p_hat, y, 200, 0.05)[rows]
+    for i, value in zip(rows, ours):
+        distance = np.abs(p_hat - p_hat[i])
+        near = distance <= np.partition(distance, 199)[199]
+        weight = np.exp(-((distance[near] / 0.05) ** 2))
+        assert abs(value - (weight * y[near]).sum() / weight.sum()) < 1e-12
+
+
+@settings(deadline=None, max_examples=60)
+@given(arrays(float, st.integers(1, 60), elements=st.floats(0, 1)), st.integers(1, 70))
+def test_kernel_properties(p_hat, r):
+    y = (np.arange(len(p_hat)) % 3 == 0).astype(float)
+    result = p_emp_kernel(p_hat, y, r, 0.1)
+    assert ((result >= 0) & (result <= 1)).all()
+    order = np.random.default_rng(0).permutation(len(p_hat))
+    np.testing.assert_allclose(
+        p_emp_kernel(p_hat[order], y[order], r, 0.1), result[order], atol=1e-12
+    )
+    same = p_hat[:, None] == p_hat[None]
+    assert (np.where(same, np.abs(result[:, None] - result[None]), 0) == 0).all()
+    np.testing.assert_allclose(result, brute_force(p_hat, y, r, 0.1), atol=1e-12)
+
+
+def test_kernel_limits():
+    rng = np.random.default_rng(3)
+    p_hat, y = rng.random(50), rng.integers(0, 2, 50)
+    np.testing.assert_allclose(p_emp_kernel(p_hat, y, 1, 0.1), y)  # only itself
+    np.testing.assert_allclose(p_emp_kernel(p_hat, y, 50, 1e6), y.mean())  # all, equally
+    # The released code's Gaussian of standard deviation s is a width of s sqrt(2) here.
+    weight = np.exp(-((p_hat[:, None] - p_hat) ** 2) / (2 * 0.1**2))
+    np.testing.assert_allclose(
+        p_emp_kernel(p_hat, y, 50, 0.1 * np.sqrt(2)), (weight * y).sum(1) / weight.sum(1)
+    )
+
+
+def test_bin_is_the_mean_of_each_quantile_bin():
+    p_hat = np.linspace(0.05, 0.95, 20)
+    y = np.arange(20) % 2
+    y[:4] = 0
+    expected = np.repeat(y.reshape(5, 4).mean(1), 4)
+    order = np.random.default_rng(0).permutation(20)
+    np.testing.assert_allclose(p_emp_bin(p_hat[order], y[order], 5), expected[order])
+
+
+def test_bin_keeps_ties_together_and_the_mean():
+    p_hat = np.repeat([0.2, 0.4, 0.9], [50, 3, 47])
+    y = np.random.default_rng(0).integers(0, 2, 100)
+    result = p_emp_bin(p_hat, y, 15)
+    for value in np.unique(p_hat):
+        assert len(np.unique(result[p_hat == value])) == 1
+    np.testing.assert_allclose(result.mean(), y.mean())
+
+
+@pytest.mark.parametrize("function", [p_emp_bin, p_emp_kernel])
+@pytest.mark.parametrize(
+    ("p_hat", "y", "message"),
+    [
+        ([0.5, np.nan], [0, 1], "p_hat must hold probabilities"),
+        ([0.5, 1.5], [0, 1], "p_hat must hold probabilities"),
+        ([0.5, 0.5], [0, 2], "y must hold only 0 and 1"),
+        ([0.5], [0, 1], "same length"),
+        ([], [], "at least one row"),
+    ],
+)
+def test_bad_input(function, p_hat, y, message):
+    with pytest.raises(ValueError, match=message):
+        function(p_hat, y)
+
+
+@pytest.mark.parametrize("options", [{"neighbours": 0}, {"neighbours": 2.5}, {"sigma": 0.0}])
+def test_bad_options(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        p_emp_kernel([0.5, 0.6], [0, 1], **options)
+
+
+def test_one_row():
+    assert p_emp_bin([0.3], [1]) == p_emp_kernel([0.3], [1]) == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    arrays(float, 20, elements=st.sampled_from([0.0, 0.2, 0.21, 0.9]) | st.floats(0, 1)),
+    arrays(int, 20, elements=st.integers(0, 3)).filter(any),
+    st.integers(1, 25),
+    st.sampled_from([0.001, 0.1]),
+)
+def test_weighted_kernel_equals_brute_force(p_hat, weights, r, sigma):
+    y, kept = (np.arange(20) % 3 == 0).astype(float), weights > 0
+    result = p_emp_kernel(p_hat, y, r, sigma, weights)
+    for i, p in enumerate(p_hat):
+        distance = np.abs(p_hat[kept] - p)
+        near = distance <= np.sort(distance)[min(r, kept.sum()) - 1]
+        exponent = (distance[near] / sigma) ** 2
+        kernel = np.exp(exponent.min() - exponent) * weights[kept][near]
+        expected = (kernel * y[kept][near]).sum() / kernel.sum()
+        assert result[i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_weighted_bins_share_the_weight():
+    p_hat, y = [0.1, 0.2, 0.4, 0.6], [1, 0, 1, 1]
+    np.testing.assert_allclose(p_emp_bin(p_hat, y, 2, [3, 1, 1, 2]), [1, 0.75, 0.75, 0.75])
