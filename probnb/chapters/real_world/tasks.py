@@ -211,11 +211,10 @@ def _count(images):
 
 def _weather_network(profile, splits):
     from ...training.models import network
-    from ...training.rain_network import RainNet
 
     if profile.stem == "large":
         return network("resnet18", width=profile.width, stem="large")
-    return network(RainNet, width=profile.width)
+    return network("rain", width=profile.width)
 
 
 def _cancer_network(profile, splits):
@@ -229,10 +228,11 @@ def _cancer_network(profile, splits):
 
 
 def _collision_network(profile, splits):
-    from ...training.dashcam_network import DashNet
     from ...training.models import network
 
-    return network("vgg16_bn") if profile.stem == "large" else network(DashNet, width=profile.width)
+    return (
+        network("vgg16_bn") if profile.stem == "large" else network("dashcam", width=profile.width)
+    )
 
 
 TASKS = {
