@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from probnb.empirical import p_emp_kernel
+from probnb.training.cape import p_emp_kernel
 
 N, R, SIGMA = 16_641, 200, 0.05
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np, torch
 from torch import nn
 from probnb.data import ProbabilityData, Splits
-from probnb.training import Recipe, fit
+from probnb.training.loop import Recipe, fit
 from probnb.training.batches import make_fabric
 
 def peak():  # of this program alone: what getrusage tells includes the one that started it

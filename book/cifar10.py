@@ -180,7 +180,7 @@ if ratios is not None:
 #
 # so that the mean of $(\hat p - q)^2 - q(1 - q)/(n - 1)$ is an unbiased estimate of $\mathrm{MSE}_p$:
 # the distance from probabilities that nobody knows, measured on real pictures
-# (`probnb.metrics.repeated`). Does its interval hold what it should? In simulation, with 2, 9 and
+# (`probnb.metrics.repeated_distance`). Does its interval hold what it should? In simulation, with 2, 9 and
 # 50 people and with 200 and 2,000 pictures:
 
 # %% tags=["hide-input"]
@@ -194,7 +194,7 @@ Markdown(words.say_coverage(covered))
 
 # %% [markdown]
 # $\mathrm{KL}_p$ needs the entropy of $p$, of which no finite number of votes has an unbiased estimate.
-# The least biased one is taken (`probnb.metrics.people`); it is the same for every prediction, so that
+# The least biased one is taken (`probnb.metrics.votes`); it is the same for every prediction, so that
 # *differences* in $\mathrm{KL}_p$ have no bias. How often people agree:
 
 # %% tags=["hide-input"]

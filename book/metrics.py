@@ -258,9 +258,9 @@ axes = plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), replicate
 chosen = models[["y", "truth", "coarse", "overconfident"]]
 axes = plots.ece_and_bins(examples.ece_by_bins(chosen, replicates=2 * draws, seed=seed))
 # %% [markdown]
-# The bootstrap does not help. It resamples rows around the *estimate*, whose noise it adds to, so that
-# intervals for errors near 0 lie above the truth. Here is how often 95 % percentile intervals hold
-# the true value for a perfect model with 500 rows:
+# The bootstrap does not help. Its intervals lie about the *estimate*, so that those of errors near 0 lie
+# above the truth. Here is how often 95 % intervals hold the true value for a perfect model with 500
+# rows:
 
 # %% tags=["hide-input"]
 held = examples.coverage(trials=draws, seed=seed)

@@ -18,7 +18,16 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-__all__ = ["key", "load", "load_or_set_aside", "part", "replace_file", "save", "set_aside"]
+__all__ = [
+    "checksum",
+    "key",
+    "load",
+    "load_or_set_aside",
+    "part",
+    "replace_file",
+    "save",
+    "set_aside",
+]
 
 
 def key(configuration):
@@ -83,7 +92,7 @@ def load(path):
     tensors : dict of str to torch.Tensor
         What was stored, on the CPU.
     meta : dict
-        The metadata.
+        The metadata, and ``sha256``, the checksum of the tensors.
 
     Raises
     ------
@@ -102,9 +111,16 @@ def load(path):
         header = json.loads(content[8 : 8 + size])["__metadata__"]
         if header.get("sha256", found := _checksum(tensors)) != found:
             raise ValueError("its contents do not have the checksum that it states")
-        return tensors, json.loads(header["meta"])
+        return tensors, json.loads(header["meta"]) | {"sha256": found}
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"path must be a file written by probnb; {path}: {error}.") from None
+
+
+def checksum(path):
+    """Return the checksum that a stored file states of its tensors, from its header alone."""
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        return json.loads(file.read(size))["__metadata__"]["sha256"]
 
 
 def load_or_set_aside(path):
@@ -136,12 +152,19 @@ def part(tensors, prefix):
 
 
 def replace_file(path, write):
-    """Call ``write(temporary)`` and rename the result to `path`, so no reader sees a part of it."""
+    """Call ``write(temporary)`` and rename the result to `path`, so no reader sees a part of it.
+
+    The file has the mode that the user's umask gives, whatever mode the writer chose: what one
+    user has made, others may read (safetensors writes for the owner alone).
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         write(temporary)
+        temporary.chmod(mode & 0o777)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from pandas import factorize
 from scipy.sparse import issparse
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..metrics.sample import check_row_weights
 from ..metrics.scores import CLIP
-from ..validation import check_probabilities, refuse_masked
+from ..validation import check_integer, check_probabilities, refuse_masked
 
-__all__ = ["logits_from_probabilities"]
+__all__ = ["cross_fit_folds", "logits_from_probabilities"]
 
 LARGEST = 1e150
 """Logits beyond it are no logits, and their squares no numbers."""
@@ -179,6 +181,45 @@ def logits_from_probabilities(p):
     """
     p = np.clip(check_probabilities(p, "p"), CLIP, 1 - CLIP)
     return logit(p)[:, None] * [-0.5, 0.5]
+
+
+def cross_fit_folds(y, groups=None, folds=5, seed=0):
+    """Rows to fit and rows to judge, fold by fold: both outcomes in each fit, groups whole.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Outcomes, 0 and 1.
+    groups : array-like of shape (n,), optional
+        What rows share; no fold cuts through a group.
+    folds : int, default=5
+        At most; fewer where an outcome or the groups are few.
+    seed : int, default=0
+        Seed that shuffles rows or groups into folds.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+        Places of the rows to fit and of those to judge.
+
+    Raises
+    ------
+    ValueError
+        If rows are too few for both outcomes to be in every fit.
+    """
+    codes, number = (None, len(y)) if groups is None else (factorize(groups)[0], len(set(groups)))
+    folds = min(check_integer(folds, "folds", 2), int(min(y.sum(), (1 - y).sum())), number)
+    if folds < 2:
+        raise ValueError(
+            "y_true must have two rows of each outcome, and groups two groups; got "
+            f"{int(y.sum())} ones in {len(y)} rows"
+            + ("." if groups is None else f" and {number} groups.")
+        )
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splits = list(kind(folds, shuffle=True, random_state=seed).split(y, y, codes))
+    if not all(np.ptp(y[train]) > 0 for train, _ in splits):
+        raise ValueError("groups must leave both outcomes in every fit; one fold takes all of one.")
+    return splits
 
 
 def two_columns(log_odds):

@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from ..metrics.repeated import clustered_mean
+from ..metrics.intervals import clustered_mean
 from ..metrics.sample import check_row_weights
 from ..metrics.scores import kl_rows, nll_rows
 from ..validation import (

@@ -133,7 +133,7 @@ class PlattScaling(Calibrator):
 
 def _smoothed(y, weights):
     """Platt's targets for the two outcomes."""
-    ones, zeros = (effective_rows(weights[y == k], np.sum(y == k)) for k in (1, 0))
+    ones, zeros = (effective_rows(weights[y == k])[0] for k in (1, 0))
     return np.where(y == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2))
 
 

@@ -7,20 +7,31 @@ than memory, tables and ragged bags all go through the same loop.
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 
-from ..validation import check_outcomes, check_probabilities, check_vector, check_weights
+from ..validation import (
+    check_integer,
+    check_outcomes,
+    check_probabilities,
+    check_vector,
+    check_weights,
+)
 from .ragged import Bags
 
-__all__ = ["Bags", "ProbabilityData", "Splits"]
+__all__ = ["Bags", "ProbabilityData", "Splits", "one_hot"]
 
 
 SAMPLE = 1024
 """Rows of an array on disk from which the scale of its channels is estimated."""
+
+BLOCK = 1 << 26
+"""Bytes of inputs that are looked at at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +44,12 @@ class ProbabilityData:
         Images as uint8 of shape (n, channels, height, width), or any floating-point inputs. A
         tensor moves to the device as a whole; anything else that is indexed like an array (a
         memory-mapped file, an HDF5 or Zarr data set) stays where it is and is read batch by batch.
-    outcomes : array-like of shape (n,)
-        Zeros and ones; kept as a float32 tensor.
-    probabilities : array-like of shape (n,), optional
-        Ground-truth probabilities of outcome 1, where they are known; kept as a float32 tensor.
+    outcomes : array-like of shape (n,) or (n, K)
+        Zeros and ones, or for K outcomes rows with a single one (see `one_hot`); kept as a float32
+        tensor. Two columns are the usual case: the second is kept.
+    probabilities : array-like of shape (n,) or (n, K), optional
+        Ground-truth probabilities of outcome 1 (of each outcome), where they are known; kept as a
+        float32 tensor.
     groups : array-like of shape (n,), optional
         Whatever rows share: an age, a patient, a day, a scene. Splits and bootstraps never cut
         through one.
@@ -50,13 +63,13 @@ class ProbabilityData:
         mirrored image has the same outcome is known to the data, not to the loop.
     scale : tuple of torch.Tensor, optional
         Mean and standard deviation per channel of uint8 images; `Splits.to` takes them from the
-        training part.
+        training part. Without it no batch of such images can be had.
 
     Raises
     ------
     ValueError
         If lengths differ, outcomes are not 0 or 1, probabilities not in [0, 1], weights negative,
-        or inputs neither uint8 images nor floating point.
+        or inputs neither uint8 images nor finite floating point.
     """
 
     inputs: object
@@ -72,8 +85,8 @@ class ProbabilityData:
         n = _check_inputs(self.inputs)
         ids = np.arange(n) if self.ids is None else self.ids
         checked = {
-            "outcomes": check_outcomes(_array(self.outcomes), "outcomes", empty=True),
-            "probabilities": _optional(self.probabilities, "probabilities", check_probabilities),
+            "outcomes": _of_outcomes(self.outcomes, "outcomes", check_outcomes),
+            "probabilities": _of_outcomes(self.probabilities, "probabilities", check_probabilities),
             "weights": _optional(self.weights, "weights", check_weights),
             "groups": None if self.groups is None else check_vector(self.groups, "groups"),
             "ids": check_vector(ids, "ids"),
@@ -90,6 +103,27 @@ class ProbabilityData:
 
     def __len__(self):
         return len(self.outcomes)
+
+    @property
+    def classes(self):
+        """Number of outcomes, K."""
+        return 2 if self.outcomes.ndim == 1 else self.outcomes.shape[1]
+
+    @cached_property
+    def digest(self):
+        """Checksum of everything that is known of the rows: inputs, outcomes and the others.
+
+        Inputs on disk are read once, in blocks; they are the same as those in memory.
+        """
+        digest = hashlib.sha256()
+        for block in _blocks(self.inputs):
+            digest.update(block)
+        for name in ("outcomes", "probabilities", "weights", "groups", "ids"):
+            value = getattr(self, name)
+            digest.update(f"\0{name}\0".encode())
+            if value is not None:
+                digest.update(_bytes(_array(value)))
+        return digest.hexdigest()
 
     @property
     def draws(self):
@@ -117,12 +151,20 @@ class ProbabilityData:
         if isinstance(self.inputs, Bags):
             return tuple(part.to(device) for part in self.inputs.batch(rows))
         x = _take(self.inputs, rows).to(device)
+        if x.is_floating_point():
+            if not torch.is_tensor(self.inputs):  # what was not looked at as a whole
+                _check_finite(x, rows)
+        elif self.scale is None:
+            raise ValueError(
+                "inputs of uint8 must have a scale before they are a batch; got None. Splits.to "
+                "takes it from the training part."
+            )
         if train is not None:
             used = 0
             for step in self.augment:
                 x = step(x, train[:, used : used + step.draws].to(device))
                 used += step.draws
-        if self.scale is not None:
+        if "uint8" in str(self.inputs.dtype):
             mean, deviation = self.scale
             x = (x.float() - mean.to(device)) / deviation.to(device)
         return (x.float(),)
@@ -142,7 +184,7 @@ class ProbabilityData:
 
     def take(self, rows):
         """Return some rows as a data set of their own, in the order of `rows`."""
-        rows = np.asarray(rows, dtype=np.int64)
+        rows = np.ascontiguousarray(rows, dtype=np.int64)
         index = torch.as_tensor(rows, device=self.outcomes.device)
         cut = {
             name: getattr(self, name)[index if torch.is_tensor(getattr(self, name)) else rows]
@@ -174,8 +216,8 @@ class Splits:
     train, val, test : ProbabilityData
         The three sets.
     source : str
-        What identifies the data: generator, parameters and seed, or file and checksum. It is
-        part of the key under which finished work is stored.
+        What the data are, for a person: generator, parameters and seed, or file and checksum.
+        Finished work is found by `digest`, which is taken of the data themselves.
     report : dict, optional
         Counts worth telling a person: images read, malformed names, corrupt files skipped.
 
@@ -200,6 +242,21 @@ class Splits:
         shapes = {name: tuple(part.inputs.shape[1:]) for name, part in self.parts().items()}
         if len(set(shapes.values())) > 1:
             raise ValueError(f"inputs of train, val and test must have one shape; got {shapes}.")
+        counts = {name: part.classes for name, part in self.parts().items()}
+        if len(set(counts.values())) > 1:
+            raise ValueError(f"train, val and test must have one number of outcomes; got {counts}.")
+
+    @cached_property
+    def digest(self):
+        """Checksum of all parts and of the scale of their channels, and what rows are called."""
+        parts = [part.digest for part in self.parts().values()]
+        scale = [_array(value).tobytes().hex() for value in self.scale or ()]
+        return hashlib.sha256("\n".join([*parts, *scale]).encode()).hexdigest()
+
+    @property
+    def scale(self):
+        """Mean and standard deviation per channel of uint8 images, as the training part says."""
+        return self.train.scale or channel_scale(self.train.inputs)
 
     @property
     def known(self):
@@ -212,7 +269,7 @@ class Splits:
 
     def to(self, device):
         """Return the same data on a device, uint8 images scaled as the training part says."""
-        scale = self.train.scale or channel_scale(self.train.inputs)
+        scale = self.scale
         moved = {k: replace(part, scale=scale).to(device) for k, part in self.parts().items()}
         return replace(self, **moved)
 
@@ -260,6 +317,8 @@ def _release(inputs):
 def _check_inputs(inputs):
     """Return the number of rows, or say what is wrong with the inputs."""
     if isinstance(inputs, Bags):
+        if _in_memory(inputs.values):
+            _check_finite(inputs.values)
         return len(inputs)
     shape, kind = getattr(inputs, "shape", None), str(getattr(inputs, "dtype", None))
     if shape is None or len(shape) < 2:
@@ -269,20 +328,89 @@ def _check_inputs(inputs):
         )
     if kind.removeprefix("torch.") not in ("uint8", "float16", "bfloat16", "float32", "float64"):
         raise ValueError(f"inputs must be uint8 images or floating point; got {kind}.")
-    images = "uint8" in kind
-    if images and len(shape) == 4 and shape[1] > 4 and shape[3] in (1, 3, 4):
+    if len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4):
         raise ValueError(
             "inputs must be of shape (n, channels, height, width); got what looks like (n, height, "
             f"width, channels), {tuple(shape)}."
         )
-    if images and len(shape) != 4:
-        raise ValueError(
-            f"inputs of uint8 must be of shape (n, channels, height, width); got {tuple(shape)}."
-        )
-    if torch.is_tensor(inputs) and not images and not torch.isfinite(inputs).all():
-        row = int((~torch.isfinite(inputs)).flatten(1).any(1).nonzero()[0])
-        raise ValueError(f"inputs must be finite; got NaN or infinity in row {row}.")
+    if "uint8" in kind:
+        if len(shape) != 4:
+            raise ValueError(
+                f"inputs of uint8 must be of shape (n, channels, height, width); got {(*shape,)}."
+            )
+    elif _in_memory(inputs):
+        _check_finite(inputs)
     return shape[0]
+
+
+def _in_memory(inputs):
+    """Whether all of it can be looked at at once; what lies on disk is looked at as it is read."""
+    return torch.is_tensor(inputs) or type(inputs) is np.ndarray
+
+
+def _check_finite(x, rows=None):
+    """Refuse NaN and infinity, naming the row."""
+    finite = torch.isfinite(x) if torch.is_tensor(x) else np.isfinite(x)
+    if not finite.all():
+        row = int((~_array(finite)).reshape(len(x), -1).any(axis=1).argmax())
+        row = row if rows is None else int(rows[row])
+        raise ValueError(f"inputs must be finite; got NaN or infinity in row {row}.")
+
+
+def _blocks(inputs):
+    """What identifies the inputs, a block at a time, wherever they are."""
+    if isinstance(inputs, Bags):
+        yield from inputs.blocks(BLOCK)
+        return
+    yield f"{str(inputs.dtype).removeprefix('torch.')}{tuple(inputs.shape)}".encode()
+    row = int(np.prod(inputs.shape[1:])) * 4
+    for rows in torch.arange(inputs.shape[0]).split(max(1, BLOCK // max(row, 1))):
+        x = _take(inputs, rows).cpu().contiguous()
+        if x.is_floating_point():
+            _check_finite(x, rows)
+        yield x.reshape(-1).view(torch.uint8).numpy()
+
+
+def _bytes(values):
+    """A vector as bytes: numbers as they are, names as text."""
+    if values.dtype.kind in "biuf":
+        return (
+            f"{values.dtype.kind}{values.shape}".encode() + np.ascontiguousarray(values).tobytes()
+        )
+    return "\0".join(f"{type(value).__name__} {value}" for value in values.tolist()).encode()
+
+
+def one_hot(y, classes):
+    """Return outcomes 0 to K - 1 as float32 rows with a single one, of shape (n, K).
+
+    Examples
+    --------
+    >>> one_hot([2, 0], 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    y = np.asarray(_array(y))
+    wrong = ~np.isin(y, np.arange(check_integer(classes, "classes", minimum=2)))
+    if y.ndim != 1 or wrong.any():
+        seen = f"shape {y.shape}" if y.ndim != 1 else f"{y[wrong][0]!s} in row {wrong.argmax()}"
+        raise ValueError(f"y must be a vector of outcomes 0 to {classes - 1}; got {seen}.")
+    return torch.nn.functional.one_hot(torch.as_tensor(y.astype(np.int64)), classes).float()
+
+
+def _of_outcomes(values, name, check):
+    """Check what is said of the outcomes of each row: of outcome 1, or of each of K."""
+    if values is None:
+        return None
+    values = _array(values)
+    if getattr(values, "ndim", 1) != 2 or values.shape[1] < 2:
+        return check(values, name, empty=True)
+    columns = np.stack([check(column, name, empty=True) for column in values.T], axis=1)
+    wrong = np.abs(columns.sum(axis=1) - 1) > 1e-4
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"{name} must sum to 1 in each row; got {columns[row].tolist()}, row {row}."
+        )
+    return columns[:, 1] if columns.shape[1] == 2 else columns
 
 
 def _array(values):

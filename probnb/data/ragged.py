@@ -28,7 +28,8 @@ class Bags:
     """
 
     def __init__(self, values, lengths, offsets=None):
-        self.values, self.lengths = values, np.asarray(lengths, dtype=np.int64)
+        self.values = values.cpu().numpy() if torch.is_tensor(values) else values
+        self.lengths = np.asarray(lengths, dtype=np.int64)
         if len(self.lengths) and self.lengths.min() < 1:
             empty = int(np.argmin(self.lengths))
             raise ValueError(f"lengths must be at least 1; bag {empty} has {self.lengths[empty]}.")
@@ -58,7 +59,20 @@ class Bags:
         out = np.zeros((len(rows), int(lengths.max()), self.values.shape[1]), np.float32)
         for i, (first, length) in enumerate(zip(offsets, lengths)):
             out[i, :length] = self.values[first : first + length]
+            if not np.isfinite(out[i, :length]).all():
+                raise ValueError(f"inputs must be finite; got NaN or infinity in bag {rows[i]}.")
         return torch.from_numpy(out), torch.arange(out.shape[1]) < torch.as_tensor(lengths)[:, None]
+
+    def blocks(self, size):
+        """Yield what identifies the bags, some instances at a time: lengths, and every number."""
+        yield f"bags {self.shape}".encode() + self.lengths.tobytes()
+        step = max(1, size // (4 * max(1, self.shape[1])))
+        for bag, (first, length) in enumerate(zip(self.offsets, self.lengths)):
+            for start in range(first, first + length, step):
+                x = np.asarray(self.values[start : min(start + step, first + length)], np.float32)
+                if not np.isfinite(x).all():
+                    raise ValueError(f"inputs must be finite; got NaN or infinity in bag {bag}.")
+                yield np.ascontiguousarray(x)
 
     def order(self, order, batch_size, generator):
         """Change a random order so that batches cut from it hold bags of similar length.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..training.teachers import left_out
+from ..training.targets import left_out
 from .plan import lineage
 
 __all__ = ["cost_of", "passes"]

@@ -11,7 +11,7 @@ import os
 import threading
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import filelock
@@ -23,6 +23,7 @@ from lightning_fabric.plugins.environments.lightning import (
 )
 from torch import nn
 
+from ..data.base import ProbabilityData, Splits
 from ..training.batches import make_fabric
 from ..validation import check_integer
 
@@ -119,7 +120,43 @@ class Place:
     def _processes(self, count):
         """Joblib's processes, each with its share of the cores; one core on a CPU."""
         threads = 1 if self.device == "cpu" else max(1, joblib.cpu_count() // count)
-        return joblib.parallel_config("loky", inner_max_num_threads=threads)
+        # Shared arrays are copied where they are written to, which nothing does.
+        return joblib.parallel_config("loky", inner_max_num_threads=threads, mmap_mode="c")
+
+
+class Shared:
+    """Splits whose tensors all processes share: pickled, they would go along with every training.
+
+    Joblib writes an array to memory once, however many calls have it, and maps it in each process.
+    """
+
+    def __init__(self, splits):
+        self._splits = splits
+
+    def splits(self):
+        """Return the splits."""
+        return self._splits
+
+    def __getstate__(self):
+        if "_packed" not in self.__dict__:
+            self._packed = {k: _pack(part) for k, part in self._splits.parts().items()}
+        return {"parts": self._packed, "source": self._splits.source}
+
+    def __setstate__(self, state):
+        parts = {name: _unpack(*packed) for name, packed in state["parts"].items()}
+        self._splits = Splits(**parts, source=state["source"])
+
+
+def _pack(data):
+    known = {f.name: getattr(data, f.name) for f in fields(data)}
+    plain = torch.is_tensor(data.inputs) and data.inputs.dtype != torch.bfloat16
+    return known | ({"inputs": data.inputs.cpu().numpy()} if plain else {}), plain
+
+
+def _unpack(known, plain):
+    return ProbabilityData(
+        **known | ({"inputs": torch.from_numpy(known["inputs"])} if plain else {})
+    )
 
 
 @contextmanager

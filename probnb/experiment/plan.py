@@ -6,24 +6,24 @@ Rows that read the same training share its `Job`, and a job's hash names its sto
 from __future__ import annotations
 
 import itertools
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 import numpy as np
 
 from .. import store
-from ..data.augment import Mirror
 from ..methods import METHODS, TARGETS
 from ..training import targets as schedules
+from ..training.cape import CAPE
 from ..training.loop import Recipe
 from ..training.models import Network, network
 from ..training.targets import Observed
 
-__all__ = ["Job", "before", "job_key", "legacy", "lineage", "plan", "sub_seed"]
+__all__ = ["Job", "before", "describe", "job_key", "lineage", "plan", "sub_seed"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One training: everything that `probnb.training.fit` needs but the data.
+    """One training: everything that `probnb.training.loop.fit` needs but the data.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Job:
         The trainings whose networks the targets `probnb.training.targets.Taught` come from.
     fold : tuple of int, optional
         ``(which, of, seed)``: the part of the training rows that this training leaves out; see
-        `probnb.training.teachers.left_out`.
+        `probnb.training.targets.left_out`.
     """
 
     network: Network
@@ -196,7 +196,7 @@ def _targets(name, settings, profile):
     """The schedule of a row, with the published setting that the profile names."""
     if not isinstance(name, str):
         return name
-    published = schedules.CAPE[profile.cape].get(name, {})
+    published = CAPE[profile.cape].get(name, {})
     given = {key: value for key, value in settings.items() if key in TARGETS[name]}
     return schedules.TARGETS[name](**(published | given))
 
@@ -242,38 +242,18 @@ def sub_seed(seed, *place):
     return int(np.random.SeedSequence([seed, *place]).generate_state(1)[0])
 
 
-def legacy(job):
-    """Return the job with the seeds that versions before 0.2 derived, under which work may lie."""
-    seed, member, stage = job.place
-    first = seed + 1000 * member
-    return replace(
-        job,
-        init_seed=first,
-        recipe=replace(job.recipe, seed=first + 500_000 * stage),
-        start=job.start and legacy(job.start),
-    )
-
-
-_ALWAYS = {
-    "Recipe": (
-        "epochs batch_size learning_rate momentum weight_decay schedule plateau_patience patience "
-        "adversarial seed"
-    ),
-    "Calibrated": "estimator every phase mix bins neighbours sigma",
-}
-"""Fields that are part of every key. A field that came later is part of it where it is not at its
-default, so that what was trained before keeps its name."""
-
-
-def job_key(job, source, device="cpu", precision="bf16-mixed"):
+def job_key(job, splits, device="cpu", precision="bf16-mixed"):
     """Return the hash under which the result of a job is stored.
+
+    A field of a dataclass that came later is marked ``metadata={"later": True}``: it is part of the
+    key where it is not at its default, so that what was trained before keeps its name.
 
     Parameters
     ----------
     job : Job
         The training.
-    source : str or Splits
-        The data, or the text that identifies data without augmentation.
+    splits : Splits
+        The data, by their digest.
     device, precision : str
         As `probnb.training.batches` names them.
 
@@ -282,55 +262,55 @@ def job_key(job, source, device="cpu", precision="bf16-mixed"):
     str
         Sixteen hexadecimal digits.
     """
-    text, augment = (source, ()) if isinstance(source, str) else (source.source, _augment(source))
-    recipe = {**_described(job.recipe), "flip": augment == (Mirror(),)}
+
+    def others(jobs):
+        return [job_key(one, splits, device, precision) for one in jobs]
+
     configuration = {
-        "format": 1,
-        "source": text,
+        "format": 2,
+        "data": splits.digest,
         "device": device,
         "precision": precision,
-        **_network(job.network),
-        "recipe": recipe,
-        "loss": job.loss if isinstance(job.loss, str) else _object(job.loss),
+        "network": [job.network.name, dict(job.network.settings)],
+        "recipe": _fields(job.recipe),
+        "loss": describe(job.loss),
         "strength": job.strength,
-        "targets": _object(job.targets),
+        "targets": describe(job.targets),
         "init_seed": job.init_seed,
-        "start": job.start and job_key(job.start, source, device, precision),
+        "start": others([job.start])[0] if job.start else None,
     }
-    if augment not in ((), (Mirror(),)):
-        configuration["augment"] = [_object(step) for step in augment]
-    if job.teachers:
-        configuration["teachers"] = [job_key(t, source, device, precision) for t in job.teachers]
-    if job.fold is not None:
-        configuration["fold"] = list(job.fold)
-    return store.key(configuration)
+    later = {
+        "augment": [describe(step) for step in splits.train.augment],
+        "teachers": others(job.teachers),
+        "fold": list(job.fold or ()),
+    }
+    return store.key(configuration | {name: value for name, value in later.items() if value})
 
 
-def _augment(splits):
-    return tuple(splits.train.augment)
+def describe(value):
+    """Say what a loss, a schedule or an augmentation is, as JSON can hold it.
 
-
-def _network(network):
-    settings = dict(network.settings)
-    if network.kind == "resnet18" and set(settings) <= {"width", "stem"}:
-        return {"width": 64, "stem": "large"} | settings
-    return {"network": [network.name, settings]}
-
-
-def _object(value):
-    """What a loss, a schedule or an augmentation is, as JSON can hold it."""
-    kind = value if hasattr(value, "__qualname__") else type(value)  # a function, or an instance
+    ValueError where that cannot be said: what has settings must be a frozen dataclass.
+    """
+    if isinstance(value, str):
+        return value
+    named = hasattr(value, "__qualname__")  # a function or a class, else an instance
+    if getattr(value, "__closure__", None) or not (named or is_dataclass(value)):
+        raise ValueError(
+            f"{value!r} must be a plain function or a frozen dataclass, so that its settings are "
+            "part of the name of what is trained with it."
+        )
+    kind = value if named else type(value)
     ours = kind.__module__.startswith("probnb.")
     name = kind.__qualname__ if ours else f"{kind.__module__}.{kind.__qualname__}"
-    return [name, _described(value)]
+    return [name, {} if named else _fields(value)]
 
 
-def _described(value):
-    if not is_dataclass(value) or isinstance(value, type):
+def _fields(value):
+    if not is_dataclass(value):
         return {}
-    always = _ALWAYS.get(type(value).__name__, "").split()
     return {
         f.name: getattr(value, f.name)
         for f in fields(value)
-        if f.name in always or f.default is MISSING or getattr(value, f.name) != f.default
+        if not f.metadata.get("later") or getattr(value, f.name) != f.default
     }

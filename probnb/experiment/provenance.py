@@ -13,67 +13,92 @@ import textwrap
 import types
 from pathlib import Path
 
-from .. import __version__, empirical
-from ..data import base
-from ..training import batches, checkpoint, loop, losses, models, targets, teachers
+from .. import __version__
 
 __all__ = ["fingerprint", "machine"]
 
-_GENERATED = ("__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__replace__")
-"""Methods that a dataclass writes itself, besides ``__init__``, which has no source either."""
+ROOT = Path(__file__).resolve().parents[1]
+TRAINS = (
+    "training/*.py",
+    "metrics/sample.py",
+    "metrics/binning.py",
+    "data/base.py",
+    "data/ragged.py",
+    "data/augment.py",
+    "scenarios.py",
+    "experiment/run.py",
+)
+"""Files that take part in every training, whole: what is not listed cannot be forgotten."""
+
+_KNOWN = ("builtins.", "torch.", "torchvision.", "typing.", "probnb.training.", "probnb.data.")
 
 
-def fingerprint(job):
+def fingerprint(job, augment=(), root=None):
     """Return a hash of the code that trains a job, comments and docstrings left out.
 
-    A stored result whose code had another hash may differ from what would be trained today. The
-    functions are taken as they are in memory, so that one replaced at run time counts as well.
+    A stored result whose code had another hash may differ from what would be trained today.
 
     Parameters
     ----------
     job : Job
-        Its loss, targets and network count, and the training loop.
+        What it has of one's own (loss, targets, network) counts besides `TRAINS`.
+    augment : tuple of callable, default=()
+        Augmentation of its data.
+    root : path-like, optional
+        The package, where it is another copy than the one that runs.
 
     Returns
     -------
     str
         Sixteen hexadecimal digits.
     """
-    loss = losses.LOSSES[job.loss] if isinstance(job.loss, str) else job.loss
-    network = job.network.kind
-    network = models.NETWORKS[network] if isinstance(network, str) else network
-    used = [*_shared(), loss, job.targets, network]
-    if isinstance(job.targets, targets.Calibrated):
-        used += [empirical.p_emp_bin, empirical.p_emp_kernel]
-    if job.teachers:
-        used += [teachers.teach, teachers._calibrated]
-    if job.teachers or job.fold:
-        used += [teachers.left_out, teachers.without]
-    parts = [text for value in used for text in _code(value)]
+    taught = getattr(job.targets, "calibrator", None) is not None
+    parts = [_files((*TRAINS, "calibrators/*.py") if taught else TRAINS, Path(root or ROOT))]
+    for value in (job.loss, job.targets, job.network.kind, *augment):
+        parts += [] if isinstance(value, str) else _own(value)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _shared():
-    """Code that takes part in every training; checks of input and reports of it do not."""
-    return (
-        loop.fit,
-        loop.train_one_epoch,
-        loop._assess,
-        loop._make_scheduler,
-        loop._make_average,
-        loop._out_of_patience,
-        checkpoint.Run,
-        batches.use_fast_layout,
-        batches.predict_logits,
-        batches.gather,
-        batches.cut,
-        base.ProbabilityData.batch,
-        base.Splits.to,
-        base.channel_scale,
-        losses.CrossEntropy,
-        losses._cross_entropy,
-        losses._mean,
-    )
+@functools.cache
+def _files(patterns, root):
+    paths = [path for pattern in patterns for path in sorted(root.glob(pattern))]
+    return "\n".join(f"{path.relative_to(root)}\n{_plain(path.read_text())}" for path in paths)
+
+
+def _own(value):
+    """Sources of a function or of a class that is not the library's."""
+    if isinstance(value, types.FunctionType):
+        return [_source(value)]
+    kinds = (value if isinstance(value, type) else type(value)).__mro__
+    members = [
+        member.fget if isinstance(member, property) else member
+        for kind in kinds
+        if not f"{kind.__module__}.".startswith(_KNOWN)
+        for member in vars(kind).values()
+    ]
+    return [_source(member) for member in members if isinstance(member, types.FunctionType)]
+
+
+def _source(function):
+    """The source of a function, or its bytes where there is none."""
+    try:
+        return _plain(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        return function.__code__.co_code.hex()
+
+
+def _plain(text):
+    """Code as it parses, without comments and without text that stands alone."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_text(line)] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
 
 
 def machine():
@@ -85,39 +110,6 @@ def machine():
         "processor": _processor(),
         "python": platform.python_version(),
     }
-
-
-def _code(value):
-    """Sources of a function, or of all functions of a class and of the classes it builds on."""
-    if isinstance(value, types.FunctionType):
-        return [_text(value.__code__)]
-    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
-    return [
-        text
-        for kind in kinds
-        if kind.__module__.split(".")[0] not in ("builtins", "torch", "torchvision", "typing")
-        for name, member in sorted(vars(kind).items())
-        if isinstance(member, (types.FunctionType, property)) and name not in _GENERATED
-        for text in (name, *_code(member.fget if isinstance(member, property) else member))
-    ]
-
-
-@functools.cache
-def _text(code):
-    """The source of some code without comments and docstrings, or its bytes where it has none."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
-    except (OSError, SyntaxError, TypeError):
-        return "" if code.co_name == "__init__" else code.co_code.hex()
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and len(body) > 1 and _is_text(body[0]):
-            del body[0]
-    return ast.unparse(tree)
-
-
-def _is_text(node):
-    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
 
 
 def _commit():

@@ -6,7 +6,8 @@ Validation data decide everything that is chosen here; test data are only predic
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+import warnings
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +18,9 @@ import torch
 from .. import store
 from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..methods import METHODS
+from .plan import describe
 from .profiles import PROFILES
-from .provenance import fingerprint, machine
+from .provenance import machine
 
 __all__ = [
     "Results",
@@ -52,13 +54,17 @@ class Results:
         One line an epoch of every fit: ``fit``, ``method``, ``epoch``, ``train_ce``, ``val_ce``,
         and the test metrics.
     foreign : tuple of str
-        Fits that other code than today's has trained.
+        Fits that other code than today's has trained, or that rest on such.
+    made : dict
+        What else decides the numbers, as `write_results` has to know it: ``digest`` of the data,
+        and where there are any ``augment`` and ``rows`` that are one's own.
     """
 
     predictions: pd.DataFrame
     chosen: pd.DataFrame
     epochs: pd.DataFrame
     foreign: tuple = ()
+    made: dict = field(default_factory=dict)
 
 
 def collect(jobs, fits, splits, rows=METHODS):
@@ -80,6 +86,8 @@ def collect(jobs, fits, splits, rows=METHODS):
     Results
         Predictions in the order of `jobs`.
     """
+    if splits.train.classes > 2:
+        raise ValueError(f"splits must have two outcomes; got {splits.train.classes}.")
     columns, chosen, names = {}, [], _fit_names(jobs, rows)
     for name, candidates in jobs.items():
         method = rows[name]
@@ -114,8 +122,24 @@ def collect(jobs, fits, splits, rows=METHODS):
         pd.DataFrame(fits[job].history).assign(fit=label, method=label.split()[0])
         for job, label in names.items()
     ]
-    foreign = tuple(n for job, n in names.items() if fits[job].code != fingerprint(job))
-    return Results(predictions, pd.DataFrame(chosen), pd.concat(epochs, ignore_index=True), foreign)
+    made = {
+        "digest": splits.digest,
+        "augment": [describe(step) for step in splits.train.augment],
+        "rows": {name: _spelt(rows[name]) for name in jobs if rows[name] != METHODS.get(name)},
+    }
+    return Results(
+        predictions,
+        pd.DataFrame(chosen),
+        pd.concat(epochs, ignore_index=True),
+        tuple(name for job, name in names.items() if fits[job].stale),
+        {name: value for name, value in made.items() if value},
+    )
+
+
+def _spelt(method):
+    """A row as JSON can hold it."""
+    known = {f.name: getattr(method, f.name) for f in fields(method)}
+    return known | {name: describe(known[name]) for name in ("loss", "targets")}
 
 
 def _known(data, split):
@@ -206,16 +230,19 @@ def _owner(name, rows=METHODS):
     return next(same, name)
 
 
-def write_results(directory, results, **facts):
+def write_results(directory, results, changed=None, **facts):
     """Write a run's tables as Parquet and its record as ``run.json``, each whole or not at all.
 
     Parameters
     ----------
     directory : path-like
         A folder of results, such as ``runs/synthetic``. The run gets a folder of its own in it,
-        ``{task}-{data}-{profile}-seed{seed}``, with a hash where the profile was altered.
+        ``{task}-{data}-{profile}-seed{seed}``, with a hash where anything was altered.
     results : Results
         From `collect`.
+    changed : dict, optional
+        What else than the settings differs from what the task usually is. Augmentation and rows
+        of one's own are known from `results`, ``mirror`` from the facts.
     **facts
         What the record says besides version, commit, date and processor: ``task``, ``data``,
         ``profile`` and ``seed`` must be among them; also ``settings`` (the `Profile` used),
@@ -226,31 +253,70 @@ def write_results(directory, results, **facts):
     -------
     StoredRun
         Where it is, and its record.
+
+    Warns
+    -----
+    UserWarning
+        If a run of that name is there that had other data, settings or more rows: it stays, and
+        this one gets a name of its own.
     """
     settings = facts.pop("settings", None)
     base = facts.pop("base", PROFILES.get(facts["profile"]))
-    facts["altered"] = settings is not None and settings != base
-    name = "{task}-{data}-{profile}-seed{seed}".format(**facts)
-    if facts["altered"]:  # an altered recipe never passes for the profile
-        name += f"-{store.key(asdict(settings))[:8]}"
+    settings, base = (value and asdict(value) for value in (settings, base))
+    others = {name: results.made[name] for name in ("augment", "rows") if name in results.made}
+    others |= {name: value for name, value in (changed or {}).items()}
+    if facts.get("mirror"):
+        others["mirror"] = True
     record = {
         **facts,
         **machine(),
-        "settings": None if settings is None else asdict(settings),
+        "altered": bool(others) or (settings is not None and settings != base),
+        "changed": others,
+        "settings": settings,
+        "digest": results.made.get("digest"),
         "methods": [m for m in METHODS if m in results.predictions],
         "trained_by_other_code": list(results.foreign),
         "epochs": len(results.epochs.query("epoch > 0")),
         "cpu_seconds": round(float(results.epochs.get("cpu_seconds", pd.Series()).sum()), 1),
         "wall_seconds": round(float(results.epochs.get("seconds", pd.Series()).sum()), 1),
     }
+    record = json.loads(json.dumps(record, default=store.plain))  # what a reader of it will see
+    name = "{task}-{data}-{profile}-seed{seed}".format(**facts)
+    if record["altered"]:  # an altered recipe never passes for the profile
+        name += f"-{store.key({**settings, **others} if others else settings)[:8]}"
     folder = Path(directory) / name
+    if (reason := _differs(folder, record)) is not None:
+        folder = folder.with_name(f"{name}-{store.key(_identity(record))[:8]}")
+        record["altered"] = True
+        warnings.warn(
+            f"{name} holds a run with {reason}, which stays (remove it to replace it); this one is "
+            f"{folder.name}.",
+            stacklevel=2,
+        )
     for table in TABLES:
         write = partial(getattr(results, table).to_parquet, index=False, compression="zstd")
         store.replace_file(folder / f"{table}.parquet", write)
-    text = json.dumps(record, indent=1, default=store.plain) + "\n"
-    record = json.loads(text)  # what a reader of the file will see
+    text = json.dumps(record, indent=1) + "\n"
     store.replace_file(folder / "run.json", lambda path: path.write_text(text))
     return StoredRun(folder, record)
+
+
+def _identity(record):
+    """What makes a run another run."""
+    same = ("settings", "changed", "digest", "source", "mirror", "parameters", "network", "inputs")
+    return {name: record.get(name) for name in (*same, "methods")}
+
+
+def _differs(folder, record):
+    """What is other in the run that lies in a folder; None where this one may replace it."""
+    if not (folder / "run.json").exists():
+        return None
+    old, new = _identity(json.loads((folder / "run.json").read_text())), _identity(record)
+    lost = [name for name in old.pop("methods") or [] if name not in new["methods"]]
+    for name, value in old.items():  # records of before have fewer of them
+        if value is not None and new[name] is not None and value != new[name]:
+            return f"other {name}"
+    return f"more rows ({', '.join(lost)})" if lost else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +337,10 @@ class StoredRun:
     def __str__(self):
         faces = {"utkface": "UTKFace", "drawn": "drawn faces"}
         data = faces.get(self.record["data"], self.record["data"])
-        return "{task} ({0}, profile {profile}, seed {seed})".format(data, **self.record)
+        altered = " altered" if self.record.get("altered") else ""
+        return "{task} ({0}, profile {profile}{1}, seed {seed})".format(
+            data, altered, **self.record
+        )
 
 
 def read_results(run):
@@ -318,6 +387,7 @@ def find_runs(folders, chapter, **wanted):
     for folder in folders:
         for path in sorted((Path(folder) / chapter).glob("*/run.json")):
             record = json.loads(path.read_text())
+            record["altered"] = bool(record.get("altered") or record.get("mirror"))
             if all(record.get(key) == value for key, value in wanted.items()):
                 found.append(StoredRun(path.parent, record))
     order = list(PROFILES)[::-1]

@@ -6,10 +6,9 @@ continues. Two processes that want the same training do it once.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import filelock
@@ -19,12 +18,11 @@ import torch
 from .. import store
 from ..methods import METHODS
 from ..training import losses
-from ..training.batches import device_type, precision_of, predict_logits
+from ..training.batches import device_type, precision_of, predict_logits, probabilities
 from ..training.loop import Fit, fit
-from ..training.targets import Surroundings
-from ..training.teachers import teach, without
-from .devices import Place, can_spread, check_devices
-from .plan import before, job_key, legacy, lineage
+from ..training.targets import Surroundings, teach, without
+from .devices import Place, Shared, can_spread, check_devices
+from .plan import Job, before, job_key, lineage
 from .progress import Epochs, epoch_bar
 from .provenance import fingerprint
 
@@ -53,7 +51,7 @@ def run_jobs(
         From `probnb.experiment.plan.plan`. Repeated ones are trained once; those that a job
         starts from are trained first.
     splits : probnb.data.Splits
-        The data; ``source`` is part of every key.
+        The data; their digest is part of every key.
     directory : path-like
         Where finished work is kept, a file for each job.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -65,7 +63,7 @@ def run_jobs(
         Whether to show a bar, in epochs; the environment variable ``PROBNB_PROGRESS=text`` makes
         it plain text where a notebook would show a widget.
     retrain : bool, default=False
-        Whether to train again what other code has trained.
+        Whether to train again what other code has trained, and what rests on it.
     devices : int, default=1
         GPUs of this machine to use; on a CPU, processes. A training with a device for itself
         has the numbers of any other; one that is spread has them up to rounding (see `fit`).
@@ -80,7 +78,8 @@ def run_jobs(
     Warns
     -----
     UserWarning
-        If a stored result was trained by other code, or is damaged and was set aside.
+        If a stored result was trained by other code or rests on one that was, or is damaged and
+        was set aside.
     """
     device = device_type(device)
     place = Place(
@@ -91,26 +90,57 @@ def run_jobs(
     )
     labels = _labels(jobs)
     every = list(dict.fromkeys(step for job in labels for step in lineage(job)))
-    paths = {job: stored_path(job, splits, directory, device) for job in every}
-    old = {job: stored_path(legacy(job), splits, directory, device) for job in every}
-    missing = [job for job in every if not _usable(job, paths[job], old[job], retrain)]
-    missing.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
-    total = sum(_expected(job.recipe) for job in missing)
-    with epoch_bar(total, progress and missing) as advance:
+    augment = splits.train.augment
+    work = {
+        job: Work(job, stored_path(job, splits, directory, device), fingerprint(job, augment))
+        for job in every
+    }
+    stale = {}
+    for job in every:  # each after what it rests on
+        stale[job] = _stale(work[job], work, stale)
+    again = [job for job in every if stale[job] is None or (retrain and stale[job])]
+    for job in every:  # what rests on them is looked at again when they are there
+        if job not in again and any(one in again for one in before(job)):
+            again.append(job)
+    kept = [job for job in every if stale[job] and job not in again]
+    if kept:
+        names = ", ".join(sorted({labels.get(job, "a start") for job in kept}))
+        warnings.warn(
+            f"{len(kept)} of {len(every)} trainings ({names}) were trained by other code than "
+            "today's, or rest on one that was: their numbers are used as they are; retrain=True "
+            "makes them anew.",
+            stacklevel=2,
+        )
+    again.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
+    total = sum(_expected(job.recipe) for job in again)
+    with epoch_bar(total, progress and again) as advance:
         place = replace(place, locks=advance.folder)
-        for stage in sorted({_depth(job) for job in missing}):  # a start before what it starts
-            todo = [job for job in missing if _depth(job) == stage]
+        shared = Shared(splits)
+        for stage in sorted({_depth(job) for job in again}):  # a start before what it starts
+            todo = [job for job in again if _depth(job) == stage]
             for wait in (False, True):  # first what no other process is at
                 here = replace(place, spread=_few(todo, splits, place))
-                calls = [
-                    joblib.delayed(_run_job)(
-                        job, splits, paths, here, advance, labels.get(job, "its start"), wait
-                    )
-                    for job in todo
-                ]
+                calls = []
+                for job in todo:
+                    counted = Epochs(advance, labels.get(job, "its start"), _expected(job.recipe))
+                    some = {one: work[one] for one in (job, *before(job))}
+                    options = (shared, some, here, counted, retrain, wait)
+                    calls.append(joblib.delayed(_run_job)(job, *options))
                 done = here.call(calls)
                 todo = [job for job, finished in zip(todo, done) if not finished]
-    return {job: load_fit(paths[job]) for job in labels}
+    stale = {}
+    for job in every:
+        stale[job] = _stale(work[job], work, stale)
+    return {job: load_fit(work[job].path, splits, bool(stale[job])) for job in labels}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A training, the file that it is kept in, and the fingerprint of today's code."""
+
+    job: Job
+    path: Path
+    code: str
 
 
 def stored_path(job, splits, directory, device="cpu"):
@@ -119,11 +149,33 @@ def stored_path(job, splits, directory, device="cpu"):
     return Path(directory) / f"{name}.safetensors"
 
 
-def load_fit(path):
-    """Read a stored `Fit`."""
+def load_fit(path, splits=None, stale=False):
+    """Read a stored `Fit`, whose logits must be those of the rows of `splits`, where given."""
     tensors, meta = store.load(path)
+    if splits is not None and meta["ids"] != _ids(splits):
+        raise ValueError(f"{path} holds logits of other rows than those of splits; remove it.")
     weights, logits = (store.part(tensors, prefix) for prefix in ("weights.", "logits."))
-    return Fit(weights, logits, meta["history"], meta["best_epoch"], meta.get("code"))
+    return Fit(weights, logits, meta["history"], meta["best_epoch"], stale)
+
+
+def _ids(splits):
+    """What the rows of the logits are called, as JSON can hold it."""
+    return {name: [str(i) for i in getattr(splits, name).ids.tolist()] for name in ("val", "test")}
+
+
+def _stale(one, work, stale):
+    """Whether a stored result was made by other code, or from what is no longer so; None: none."""
+    found = store.load_or_set_aside(one.path)
+    if found is None:
+        return None
+    rests = before(one.job)
+    if found[1]["code"] != one.code or any(stale.get(job) for job in rests):
+        return True
+    return found[1]["rests_on"] != _sums(rests, work) and all(work[j].path.exists() for j in rests)
+
+
+def _sums(jobs, work):
+    return [store.checksum(work[job].path) if work[job].path.exists() else None for job in jobs]
 
 
 def _labels(jobs):
@@ -142,24 +194,6 @@ def _depth(job):
     return 1 + max(map(_depth, before(job)), default=0)
 
 
-def _usable(job, path, old, retrain):
-    """Whether a job's result is stored whole, and by this code or with a warning."""
-    if not path.exists() and job.start is None and old.exists():
-        os.replace(old, path)  # an ensemble's member, from when seeds were derived otherwise
-    found = store.load_or_set_aside(path)
-    if found is None:
-        return False
-    if found[1].get("code") == fingerprint(job):
-        return True
-    if not retrain:
-        warnings.warn(
-            f"{path.name} was trained by other code than today's (or before that was recorded): "
-            "its numbers are used as they are; retrain=True makes them anew.",
-            stacklevel=3,
-        )
-    return not retrain
-
-
 def _few(jobs, splits, place):
     """Whether to spread each of some jobs, since some devices would have none.
 
@@ -172,22 +206,35 @@ def _few(jobs, splits, place):
     )
 
 
-def _run_job(job, splits, paths, place, advance, label, wait):
+def _run_job(job, shared, work, place, epochs, retrain, wait):
     """Train one job and store it; False if another process is at it and `wait` is not set."""
-    path = paths[job]
+    path = work[job].path
     path.parent.mkdir(parents=True, exist_ok=True)
-    epochs = Epochs(advance, label, _expected(job.recipe))
     try:
         with filelock.FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
-            if not path.exists() or store.load(path)[1].get("code") != fingerprint(job):
-                if place.spread:  # a damaged one is set aside once, not by each process
-                    store.load_or_set_aside(path.with_suffix(".partial"))
-                place.run(_train, job, splits, paths, epochs)
-            else:
+            if _finished(job, work, retrain):
                 epochs.finish()
+                return True
+            if place.spread:  # a damaged one is set aside once, not by each process
+                store.load_or_set_aside(_unfinished(job, work))
+            place.run(_train, job, shared, work, epochs)
     except filelock.Timeout:
         return False
     return True
+
+
+def _finished(job, work, retrain):
+    """Whether a result is there that rests on what is there now."""
+    found = store.load_or_set_aside(work[job].path)
+    if found is None or found[1]["rests_on"] != _sums(before(job), work):
+        return False
+    return found[1]["code"] == work[job].code or not retrain
+
+
+def _unfinished(job, work):
+    """Where a state between epochs is kept, which no other code and no other start take up."""
+    mark = store.key({"code": work[job].code, "rests_on": _sums(before(job), work)})
+    return work[job].path.with_suffix(f".{mark[:8]}.partial")
 
 
 def _expected(recipe):
@@ -195,32 +242,30 @@ def _expected(recipe):
     return recipe.epochs if recipe.patience is None else min(recipe.epochs, 3 * recipe.patience)
 
 
-def _train(job, splits, paths, epochs, fabric):
+def _train(job, shared, work, epochs, fabric):
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if fabric.device.type == "cpu" else threads)
     try:
-        targets, whole = job.targets, splits
-        if job.fold is not None:
-            splits = without(splits, job.fold)
+        path, whole = work[job].path, shared.splits()
+        splits = whole if job.fold is None else without(whole, job.fold)
         torch.manual_seed(job.init_seed)
         model = job.network.build(splits.train.inputs)
         if job.start is not None:
-            model.load_state_dict(load_fit(paths[job.start]).weights)
-        memory = paths[job].with_suffix(".memory")
+            model.load_state_dict(load_fit(work[job.start].path).weights)
+        targets, partial = job.targets, _unfinished(job, work)
         if hasattr(targets, "bind"):
             targets = targets.bind(
                 Surroundings(
                     splits.to(fabric.device),
-                    lambda data: predict_logits(fabric, model, data).softmax(1)[:, 1],
-                    _teaching(job, whole, paths, fabric) if job.teachers else None,
-                    memory,
+                    lambda data: probabilities(predict_logits(fabric, model, data)),
+                    _teaching(job, whole, work, fabric) if job.teachers else None,
+                    partial.with_suffix(".memory"),
                 )
             )
         loss = job.loss
         if isinstance(loss, str):
             kind = losses.LOSSES[loss]
             loss = kind() if job.strength is None else kind(job.strength)
-        partial = paths[job].with_suffix(".partial")
         result = fit(
             model,
             splits,
@@ -233,30 +278,33 @@ def _train(job, splits, paths, epochs, fabric):
             keep_start=job.start is not None,
         )
         if fabric.is_global_zero:
-            _store(paths[job], result, splits, fingerprint(job))
-            partial.unlink(missing_ok=True)
-            memory.unlink(missing_ok=True)
+            _store(work[job], result, splits, _sums(before(job), work))
+            for kind in ("partial", "memory"):  # also of other code, which gave up
+                for left in path.parent.glob(f"{path.stem}.*.{kind}"):
+                    left.unlink(missing_ok=True)
             epochs.finish()
     finally:
         torch.set_num_threads(threads)
 
 
-def _teaching(job, splits, paths, fabric):
+def _teaching(job, splits, work, fabric):
     """What the targets call to hear a job's teachers."""
-    teachers = [(t.network, load_fit(paths[t]), t.fold) for t in job.teachers]
+    teachers = [(t.network, load_fit(work[t].path), t.fold) for t in job.teachers]
     return lambda calibrator: teach(teachers, splits, fabric, calibrator)
 
 
-def _store(path, result, splits, code):
+def _store(one, result, splits, sums):
     tensors = {f"weights.{k}": v for k, v in result.weights.items()}
     tensors |= {f"logits.{k}": v for k, v in result.logits.items()}
     meta = {
         "history": result.history,
         "best_epoch": result.best_epoch,
+        "ids": _ids(splits),
         "source": splits.source,
-        "code": code,
+        "code": one.code,
+        "rests_on": sums,
     }
-    store.save(path, tensors, meta)
+    store.save(one.path, tensors, meta)
 
 
 def _say_nothing(record):

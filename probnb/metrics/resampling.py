@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit  # Student's distribution
 from tqdm.auto import tqdm
 
 from ..validation import (
@@ -24,8 +25,9 @@ from ..validation import (
     check_same_length,
 )
 from .differences import compare
+from .intervals import FEWEST
 from .registry import METRICS, computable, evaluate_sample
-from .sample import check_row_weights, check_truth, take
+from .sample import check_groups, check_row_weights, check_truth, take
 
 __all__ = ["Bootstrap", "bootstrap"]
 
@@ -50,6 +52,8 @@ class Bootstrap:
     samples: np.ndarray = field(repr=False)
     units: int = 0
     """Rows or groups that were resampled."""
+    bias: dict = field(default_factory=dict)
+    """By metric, the largest bias of an estimate from votes; differences have none."""
 
     def std(self):
         """Return the standard deviation over replicates: the ± of the paper's tables.
@@ -62,7 +66,7 @@ class Bootstrap:
         return self._frame(_std(self.samples))
 
     def interval(self, level=0.95):
-        """Return percentile intervals.
+        r"""Return intervals of every metric, :math:`\pm t_{G-1} s` about its value.
 
         Parameters
         ----------
@@ -72,10 +76,33 @@ class Bootstrap:
         Returns
         -------
         low, high : DataFrame of shape (methods, metrics)
-            The ends of the intervals. A metric near its bound of 0 (ECE, MCE, KS of a calibrated
-            model) is biased upwards in resamples, and its interval may miss the point itself.
+            The ends, NaN where fewer than five rows or groups were resampled. As in
+            `probnb.metrics.difference`, s is the bootstrap deviation times
+            :math:`\sqrt{G / (G - 1)}`. A metric's range cuts the ends off, and what is estimated
+            from votes is wider by `bias`. ECE, MCE and KS of a calibrated model are biased upwards:
+            their intervals show the noise of the estimate and need not hold the true error.
+
+        Notes
+        -----
+        Why not percentiles: of 9 groups those of the Brier score hold it in 90 % of simulated
+        studies, these in 95 %; and percentiles of a calibration error, biased in the sample and
+        again in its resamples, may leave out even the value itself.
         """
-        low, high = _percentiles(self.samples, level)
+        check_number(level, "level", 0, 1, exclusive=True)
+        point, bias = (
+            self.point.to_numpy(float),
+            np.array([self.bias.get(m, 0) for m in self.point]),
+        )
+        half = np.full(point.shape, np.nan)
+        if self.units >= FEWEST:
+            scale = stdtrit(self.units - 1, (1 + level) / 2) * np.sqrt(
+                self.units / (self.units - 1)
+            )
+            half = scale * _std(self.samples, 1) + bias
+        least, most = np.transpose([METRICS[m].bounds for m in self.point])
+        # an unbiased estimate may itself be out of range
+        low = np.maximum(point - half, np.minimum(least, point))
+        high = np.minimum(point + half, np.maximum(most, point))
         return self._frame(low), self._frame(high)
 
     def difference(self, a, b, level=0.95):
@@ -178,12 +205,10 @@ def bootstrap(
     samples, kept = _check_methods(y, predictions, p, weights, votes)
     metrics = _check_metrics(metrics, p is not None or votes is not None)
     replicates = check_integer(replicates, "replicates")
-    codes = _check_groups(groups, len(kept), kept)
+    codes = check_groups(groups, len(kept), kept)
     point = []
-    for sample in samples.values():
-        point.append(
-            evaluate_sample(sample, metrics)
-        )  # no comprehension: a warning names our caller
+    for sample in samples.values():  # no comprehension: a warning names our caller
+        point.append(evaluate_sample(sample, metrics))
     rowwise = {
         j: np.stack([METRICS[name].rows(sample) for sample in samples.values()], axis=1)
         for j, name in enumerate(metrics)
@@ -210,8 +235,9 @@ def bootstrap(
                 for j, metric in others.items():
                     values[part, k, j] = _resampled(metric, sample, ranked, drawn)
             bar.update(part.stop - part.start)
-    units = n if codes is None else codes.max() + 1
-    return Bootstrap(pd.DataFrame(point, index=list(samples), columns=metrics), values, int(units))
+    units = n if codes is None else int(codes.max()) + 1
+    bias = {"kl_p": first.mean(first.votes.bias())} if votes is not None else {}
+    return Bootstrap(pd.DataFrame(point, list(samples), metrics), values, units, bias)
 
 
 def _resampled(metric, sample, ranked, drawn):
@@ -241,15 +267,9 @@ def _weighted_sum(weights, rows):
     return np.where(drawn, np.inf, weights @ np.where(infinite, 0, rows))
 
 
-def _std(samples):
+def _std(samples, ddof=0):
     with warnings.catch_warnings(action="ignore"):  # no defined replicate: NaN
-        return np.nanstd(samples, axis=0)
-
-
-def _percentiles(samples, level):
-    check_number(level, "level", 0, 1, exclusive=True)
-    with warnings.catch_warnings(action="ignore"):
-        return np.nanquantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return np.nanstd(samples, axis=0, ddof=ddof)
 
 
 def _check_methods(y, predictions, p, weights, votes):
@@ -275,15 +295,3 @@ def _check_methods(y, predictions, p, weights, votes):
 def _check_metrics(metrics, with_truth):
     known = computable(with_truth)
     return known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
-
-
-def _check_groups(groups, n, kept):
-    if groups is None:
-        return None
-    codes, _ = pd.factorize(np.asarray(groups))
-    if len(codes) != n or codes.min() < 0:
-        raise ValueError(
-            f"groups must name a group for each of the {n} rows; got {len(codes)} values, "
-            f"{np.count_nonzero(codes < 0)} of them missing."
-        )
-    return pd.factorize(codes[kept])[0]  # numbered anew where a whole group has no weight

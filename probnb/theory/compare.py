@@ -15,7 +15,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import softplus
 
-from ..empirical import p_emp_bin, p_emp_kernel
+from ..training.cape import p_emp_bin, p_emp_kernel
 from ..validation import check_choice
 from .errors import mse, mse_parts
 from .model import draw, stable_step

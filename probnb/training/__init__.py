@@ -1,5 +1,4 @@
-"""Training: one loop for every method, its batches, losses, targets and networks."""
+"""Training: one loop for every method, its batches, losses, targets and networks.
 
-from .loop import Fit, Recipe, fit, train_one_epoch
-
-__all__ = ["Fit", "Recipe", "fit", "train_one_epoch"]
+`probnb.training.loop` has the loop, `probnb.training.cape` what the paper adds to it.
+"""

@@ -20,6 +20,7 @@ __all__ = [
     "make_fabric",
     "precision_of",
     "predict_logits",
+    "probabilities",
     "use_fast_layout",
 ]
 
@@ -144,7 +145,7 @@ def _clear_unread_taps(convolution, inputs):
 
 @torch.no_grad()
 def predict_logits(fabric, model, data, batch_size=512):
-    """Return float32 logits (n, 2) in evaluation mode, gathered across processes.
+    """Return float32 logits (n, K) in evaluation mode, gathered across processes.
 
     Parameters
     ----------
@@ -165,6 +166,12 @@ def predict_logits(fabric, model, data, batch_size=512):
             parts.append(gather(fabric, model(*data.batch(mine)), len(rows)))
     logits = torch.cat(parts)
     return logits[torch.cat(list(chunks)).argsort().to(logits.device)]  # bags go by length
+
+
+def probabilities(logits):
+    """Return the probability of outcome 1, (n,), or of each of more than two outcomes, (n, K)."""
+    p = logits.softmax(1)
+    return p[:, 1] if p.shape[1] == 2 else p
 
 
 def gather(fabric, logits, rows):

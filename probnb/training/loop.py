@@ -15,8 +15,17 @@ import torch
 from tqdm.auto import tqdm
 
 from .. import metrics
+from ..metrics import several
 from ..validation import check_choice, check_integer, check_number
-from .batches import clear_unread_taps, cut, gather, make_fabric, predict_logits, use_fast_layout
+from .batches import (
+    clear_unread_taps,
+    cut,
+    gather,
+    make_fabric,
+    predict_logits,
+    probabilities,
+    use_fast_layout,
+)
 from .checkpoint import Run
 from .losses import CrossEntropy
 from .targets import Observed
@@ -92,24 +101,25 @@ class Fit:
         State of the model after the epoch with the lowest validation cross entropy.
     logits : dict of str to torch.Tensor
         ``"best_val"``, ``"best_test"``, ``"last_val"``, ``"last_test"``: float32 logits of shape
-        (n, 2) after the best epoch and after the last.
+        (n, K) after the best epoch and after the last.
     history : list of dict
         One record an epoch: ``epoch`` (0 is before training), ``train_ce``, ``val_ce``,
         ``learning_rate``, ``calibration`` (1 if the targets were not the outcomes), ``seconds``
         (wall) and ``cpu_seconds``,
         ``val_bias`` and ``bias`` (mean prediction less mean outcome on validation and test data)
-        and the test metrics of `probnb.metrics.evaluate`.
+        and the test metrics of `probnb.metrics.evaluate` (of `probnb.metrics.several` for more
+        than two outcomes).
     best_epoch : int
         The epoch whose weights were kept; 0 where that is the start.
-    code : str or None
-        Fingerprint of the code that trained it, where it was stored.
+    stale : bool
+        Whether other code than today's has trained it, or something that it rests on.
     """
 
     weights: dict
     logits: dict
     history: list
     best_epoch: int
-    code: str | None = None
+    stale: bool = False
 
     @property
     def val_ce(self):
@@ -138,8 +148,8 @@ def fit(
     Parameters
     ----------
     model : torch.nn.Module
-        Called with what ``splits.train.batch`` returns, gives two logits; its present weights are
-        the start.
+        Called with what ``splits.train.batch`` returns, gives a logit for each outcome; its
+        present weights are the start.
     splits : probnb.data.Splits
         Training, validation and test data.
     recipe : Recipe
@@ -167,7 +177,7 @@ def fit(
     Raises
     ------
     ValueError
-        If the model does not turn a batch of these data into two logits.
+        If the model does not turn a batch of these data into logits.
     FloatingPointError
         If the loss stops being finite.
 
@@ -207,7 +217,7 @@ def fit(
             soft = targets(
                 epoch,
                 train,
-                lambda: predict_logits(fabric, judged, train).softmax(1)[:, 1],
+                lambda: probabilities(predict_logits(fabric, judged, train)),
                 recipe.seed,
             )
             row = {"calibration": int(soft is not train.outcomes)}
@@ -231,7 +241,7 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
     """Take one pass of SGD over `data` towards the targets `soft`.
 
     Order and augmentation depend on the seed and the epoch alone. A last batch of one joins the
-    batch before it, since batch normalisation cannot use it.
+    batch before it, since batch normalisation cannot use it; a batch without weight takes no step.
 
     Parameters
     ----------
@@ -243,8 +253,8 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
         The optimiser, as set up by Fabric.
     data : probnb.data.ProbabilityData
         Training data on the device.
-    soft : torch.Tensor of shape (n,)
-        Targets, probabilities of outcome 1.
+    soft : torch.Tensor of shape (n,) or (n, K)
+        Targets, probabilities of outcome 1 or of each outcome.
     loss : callable
         Called as ``loss(logits, targets, weights)``.
     recipe : Recipe
@@ -265,7 +275,10 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
     order = data.order(recipe.batch_size, generator)
     draws = torch.rand(len(data), data.draws, generator=generator)
     total, weight = torch.zeros(2, device=fabric.device)
+    heard = None if data.weights is None else (data.weights > 0).cpu()
     for batch in cut(order, recipe.batch_size, fabric.world_size):
+        if heard is not None and not heard[batch].any():
+            continue
         mine = batch[fabric.global_rank :: fabric.world_size]  # this process's share
         rows = batch.to(fabric.device)
         outcomes, target = data.outcomes[rows], soft[rows]
@@ -294,24 +307,27 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
 
 def _assess(fabric, model, splits):
     """Validation cross entropy, test metrics, and the logits of both."""
-    row, logits = {}, {}
-    for name, data in (("val", splits.val), ("test", splits.test)):
-        logits[name] = predict_logits(fabric, model, data)
+    logits = {k: predict_logits(fabric, model, getattr(splits, k)) for k in ("val", "test")}
+    val = [v if v is None else v.double() for v in (splits.val.outcomes, splits.val.weights)]
+    row = {"val_ce": float(CrossEntropy()(logits["val"].double(), *val))}
+    p_hat = {k: probabilities(z.double()) for k, z in logits.items()}
     y, p, weights = (
         _numpy(getattr(splits.test, k)) for k in ("outcomes", "probabilities", "weights")
     )
-    val = [v if v is None else v.double() for v in (splits.val.outcomes, splits.val.weights)]
-    row["val_ce"] = float(CrossEntropy()(logits["val"].double(), *val))
-    row["val_bias"] = _bias(logits["val"], splits.val)
-    row["bias"] = _bias(logits["test"], splits.test)
-    p_hat = logits["test"].double().softmax(1)[:, 1].cpu().numpy()
-    row |= metrics.evaluate(y, p_hat, p, weights=weights)
+    if splits.test.classes == 2:
+        row |= {
+            "val_bias": _bias(p_hat["val"], splits.val),
+            "bias": _bias(p_hat["test"], splits.test),
+        }
+        row |= metrics.evaluate(y, _numpy(p_hat["test"]), p, weights=weights)
+    else:
+        row |= several.evaluate(y.argmax(1), _numpy(p_hat["test"]), p)
     return row, {name: value.cpu() for name, value in logits.items()}
 
 
-def _bias(logits, data):
+def _bias(p_hat, data):
     """Mean prediction less mean outcome."""
-    gap = logits.double().softmax(1)[:, 1] - data.outcomes.double()
+    gap = p_hat - data.outcomes.double()
     weights = torch.ones_like(gap) if data.weights is None else data.weights.double()
     return float(weights @ gap / weights.sum())
 
@@ -333,11 +349,13 @@ def _check_model(model, data):
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         reason = str(error).splitlines()[0]
     else:
-        if logits.shape == (2, 2):
+        if logits.shape == (2, data.classes):
             return
         reason = f"it returns shape {tuple(logits.shape)}"
     shapes = " and ".join(str(tuple(part.shape)) for part in batch)
-    raise ValueError(f"model must turn a batch of inputs {shapes} into logits (2, 2); {reason}.")
+    raise ValueError(
+        f"model must turn a batch of inputs {shapes} into logits (2, {data.classes}); {reason}."
+    )
 
 
 def _make_scheduler(optimizer, recipe):

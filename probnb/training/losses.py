@@ -1,9 +1,9 @@
-"""Training losses on soft targets, each a function of two-column logits.
+"""Training losses on soft targets, each a function of logits with a column an outcome.
 
 A loss is called as ``loss(logits, targets, weights=None)`` and returns the weighted mean over the
-batch. ``targets`` are probabilities of outcome 1: observed outcomes, or the empirical
-probabilities of CaPE. All are written with logarithms of the softmax, so they and their gradients
-stay finite for any logits.
+batch. ``targets`` are probabilities of outcome 1, or of each outcome in a column of its own:
+observed outcomes, or the empirical probabilities of CaPE. All are written with logarithms of the
+softmax, so they and their gradients stay finite for any logits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..validation import check_number
 __all__ = ["LOSSES", "MMCE", "CrossEntropy", "EntropyRegularised", "Focal"]
 
 
-def _two_columns(targets):
-    """Targets as probabilities of both outcomes; refuses what are not probabilities."""
+def _columns(targets):
+    """Targets as probabilities of every outcome; refuses what are not probabilities."""
     if not ((targets >= 0) & (targets <= 1)).all():
         wrong = targets[~((targets >= 0) & (targets <= 1))][0]
         raise ValueError(f"targets must be probabilities in [0, 1]; got {float(wrong):g}.")
-    return torch.stack([1 - targets, targets], dim=1)
+    return targets if targets.ndim == 2 else torch.stack([1 - targets, targets], dim=1)
 
 
 def _mean(terms, weights):
@@ -33,8 +33,8 @@ def _mean(terms, weights):
 
 def _cross_entropy(logits, targets, weights):
     if weights is None:
-        return F.cross_entropy(logits, _two_columns(targets))
-    return _mean(F.cross_entropy(logits, _two_columns(targets), reduction="none"), weights)
+        return F.cross_entropy(logits, _columns(targets))
+    return _mean(F.cross_entropy(logits, _columns(targets), reduction="none"), weights)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class CrossEntropy:
     """
 
     def __call__(self, logits, targets, weights=None):
-        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         return _cross_entropy(logits, targets, weights)
 
 
@@ -79,11 +79,14 @@ class Focal:
         check_number(self.gamma, "gamma", 0)
 
     def __call__(self, logits, targets, weights=None):
-        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         log_p = F.log_softmax(logits, dim=1)
-        # For two classes 1 - p of one is p of the other: exact where 1 - exp(log p) would round.
-        focus = torch.exp(self.gamma * log_p.flip(1))
-        return _mean(-(_two_columns(targets) * focus * log_p).sum(dim=1), weights)
+        if logits.shape[1] == 2:  # 1 - p is p of the other: exact where 1 - exp(log p) would round
+            log_rest = log_p.flip(1)
+        else:
+            log_rest = torch.log1p(-log_p.exp().clamp(max=1 - 1e-6))
+        focus = torch.exp(self.gamma * log_rest)
+        return _mean(-(_columns(targets) * focus * log_p).sum(dim=1), weights)
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class EntropyRegularised:
         check_number(self.beta, "beta", 0)
 
     def __call__(self, logits, targets, weights=None):
-        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         log_p = F.log_softmax(logits, dim=1)
         entropy = _mean(-(log_p.exp() * log_p).sum(dim=1), weights)
         return _cross_entropy(logits, targets, weights) - self.beta * entropy
@@ -153,9 +156,9 @@ class MMCE:
         check_number(self.width, "width", 0, exclusive=True)
 
     def __call__(self, logits, targets, weights=None):
-        """Return the mean loss of `logits` (n, 2) on `targets` (n,)."""
+        """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         confidence, predicted = F.softmax(logits, dim=1).max(dim=1)
-        gap = _two_columns(targets).gather(1, predicted[:, None])[:, 0] - confidence
+        gap = _columns(targets).gather(1, predicted[:, None])[:, 0] - confidence
         kernel = torch.exp(-(confidence[:, None] - confidence[None, :]).abs() / self.width)
         total = len(gap)
         if weights is not None:

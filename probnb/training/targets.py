@@ -13,29 +13,31 @@ networks, other data, a memory) has a method ``bind``: `probnb.experiment.run` c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import torch
 
 from .. import store
-from ..empirical import p_emp_bin, p_emp_kernel
+from ..calibrators import CALIBRATORS
+from ..data.base import one_hot
 from ..scenarios import draw_outcomes
-from ..validation import check_choice, check_integer, check_number
+from ..validation import check_number
+from .batches import predict_logits, probabilities
+from .cape import Calibrated, HeldOut, must_be_bound
 
 __all__ = [
-    "CAPE",
     "TARGETS",
-    "Calibrated",
-    "HeldOut",
     "Observed",
     "Resampled",
     "RunningMean",
     "Smoothed",
     "Surroundings",
     "Taught",
+    "left_out",
+    "teach",
+    "without",
 ]
 
 
@@ -59,8 +61,12 @@ class Resampled:
         """Return outcomes drawn from the probabilities of `data`."""
         if data.probabilities is None:
             raise ValueError("resampled labels need data.probabilities; got None.")
-        drawn = draw_outcomes(data.probabilities.cpu(), np.random.SeedSequence([seed, epoch]))
-        return torch.as_tensor(drawn, dtype=torch.float32).to(data.outcomes.device)
+        p, seed = data.probabilities.cpu(), np.random.SeedSequence([seed, epoch])
+        if p.ndim == 1:
+            return data.outcomes.new_tensor(draw_outcomes(p, seed))
+        u = np.random.default_rng(seed).random((len(p), 1))  # one of K
+        drawn = (u > np.cumsum(p.numpy(), axis=1)[:, :-1]).sum(axis=1)
+        return one_hot(drawn, p.shape[1]).to(data.outcomes)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Smoothed:
     Parameters
     ----------
     smoothing : float, default=0.1
-        Targets are ``(1 - smoothing) y + smoothing / 2``.
+        Targets are ``(1 - smoothing) y + smoothing / K`` for K outcomes.
     """
 
     smoothing: float = 0.1
@@ -80,73 +86,7 @@ class Smoothed:
 
     def __call__(self, epoch, data, predict, seed):
         """Return the smoothed outcomes of `data`."""
-        return (1 - self.smoothing) * data.outcomes + self.smoothing / 2
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    r"""CaPE: empirical probabilities of the model's own predictions in every m-th epoch.
-
-    Parameters
-    ----------
-    estimator : {"bin", "kernel"}, default="bin"
-        How to estimate the empirical probability; see `probnb.empirical`.
-    every : int, default=2
-        m: epoch t is a calibration epoch where (t + phase) mod m = 0, others use the outcomes.
-    phase : int, default=0
-        0 is the paper's Algorithm 1, whose first epoch is on the outcomes for m > 1; m - 1
-        starts with a calibration epoch, as the authors' released code does.
-    mix : float or None, default=None
-        lambda: where given, every epoch uses (y + lambda p_emp) / (1 + lambda), the paper's
-        weighted sum of the two losses, and `every` and `phase` do not matter.
-    bins : int, default=15
-        Bins of the ``"bin"`` estimator.
-    neighbours : int, default=200
-        Neighbours of the ``"kernel"`` estimator.
-    sigma : float, default=0.05
-        Width of the ``"kernel"`` estimator, in units of probability.
-
-    Notes
-    -----
-    Liu et al. (2022), Section 5 and Algorithm 1. `CAPE` holds the two published settings.
-    """
-
-    estimator: str = "bin"
-    every: int = 2
-    phase: int = 0
-    mix: float | None = None
-    bins: int = 15
-    neighbours: int = 200
-    sigma: float = 0.05
-
-    def __post_init__(self):
-        check_choice(self.estimator, ("bin", "kernel"), "estimator")
-        for name in ("every", "bins", "neighbours"):
-            check_integer(getattr(self, name), name)
-        check_integer(self.phase, "phase", minimum=0)
-        check_number(self.sigma, "sigma", 0, exclusive=True)
-        if self.mix is not None:
-            check_number(self.mix, "mix", 0)
-
-    def __call__(self, epoch, data, predict, seed):
-        """Return the targets of `epoch`; `predict` gives predictions on the training inputs."""
-        if self.mix is None and (epoch + self.phase) % self.every != 0:
-            return data.outcomes
-        p_hat, y = predict().cpu().numpy(), data.outcomes.cpu().numpy()
-        weights = None if data.weights is None else data.weights.cpu().numpy()
-        if self.estimator == "bin":
-            p_emp = p_emp_bin(p_hat, y, self.bins, weights=weights)
-        else:
-            p_emp = p_emp_kernel(
-                p_hat,
-                y,
-                self.neighbours,
-                self.sigma,
-                weights=weights,
-            )
-        if self.mix is not None:
-            p_emp = (y + self.mix * p_emp) / (1 + self.mix)
-        return torch.as_tensor(p_emp, dtype=torch.float32).to(data.outcomes.device)
+        return (1 - self.smoothing) * data.outcomes + self.smoothing / data.classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +98,9 @@ class Surroundings:
     splits : probnb.data.Splits
         The data, on the device.
     predict : callable
-        ``predict(data)``: probabilities of outcome 1 by the network as it is now, of shape (n,).
+        ``predict(data)``: `probabilities` by the network as it is now.
     teach : callable, optional
-        ``teach(calibrator)``: what the teachers say of the training rows, of shape (n,); see
-        `probnb.training.teachers.teach`.
+        ``teach(calibrator)``: what the teachers say of the training rows; see `teach`.
     memory : pathlib.Path, optional
         A file that is the schedule's own and goes when the training is finished.
     """
@@ -172,19 +111,8 @@ class Surroundings:
     memory: Path | None = None
 
 
-class _Bound:
-    """A schedule that has to be bound first."""
-
-    def __call__(self, epoch, data, predict, seed):
-        """Say that the schedule was not bound."""
-        raise ValueError(
-            f"targets {type(self).__name__} must be bound to the surroundings of a training; "
-            "probnb.experiment.run.run_jobs does so."
-        )
-
-
 @dataclass(frozen=True)
-class Taught(_Bound):
+class Taught:
     """Predictions of other networks, mixed with the outcomes; the same in every epoch.
 
     Where the teachers did not see the row (out-of-fold predictions) its target says nothing of the
@@ -205,6 +133,10 @@ class Taught(_Bound):
     def __post_init__(self):
         check_number(self.share, "share", 0, 1)
 
+    def __call__(self, epoch, data, predict, seed):
+        """Say that the schedule was not bound."""
+        must_be_bound(self)
+
     def bind(self, around):
         """Return the schedule; ValueError where the training has no teachers."""
         if around.teach is None:
@@ -218,7 +150,7 @@ class Taught(_Bound):
 
 
 @dataclass(frozen=True)
-class RunningMean(_Bound):
+class RunningMean:
     """A running mean over epochs of the network's own predictions, mixed with the outcomes.
 
     Self-distillation, or temporal ensembling (Laine and Aila 2017) without unlabelled data. The
@@ -238,6 +170,10 @@ class RunningMean(_Bound):
     def __post_init__(self):
         check_number(self.decay, "decay", 0, 1)
         check_number(self.share, "share", 0, 1)
+
+    def __call__(self, epoch, data, predict, seed):
+        """Say that the schedule was not bound."""
+        must_be_bound(self)
 
     def bind(self, around):
         """Return the schedule, whose mean is kept in the surroundings' file between epochs."""
@@ -259,47 +195,6 @@ class RunningMean(_Bound):
         return targets
 
 
-@dataclass(frozen=True)
-class HeldOut(Calibrated, _Bound):
-    """CaPE with empirical probabilities of rows that the network does not train on.
-
-    The bins, or the neighbours, are those of the validation data; a training row gets the mean
-    outcome of the validation rows that were predicted alike.
-
-    Parameters
-    ----------
-    estimator : {"bin", "kernel"}, default="bin"
-        How to estimate the empirical probability.
-    every, phase : int, default=2, 0
-        Which epochs calibrate; as in `Calibrated`.
-    mix : float or None, default=None
-        Weight of the weighted sum, where given.
-    bins, neighbours : int, default=15, 200
-        Of either estimator.
-    sigma : float, default=0.05
-        Width of the ``"kernel"`` estimator.
-    """
-
-    __call__ = _Bound.__call__
-
-    def bind(self, around):
-        """Return the schedule."""
-        val = around.splits.val
-
-        def targets(epoch, data, predict, seed):
-            ones = torch.ones_like(val.outcomes) if val.weights is None else val.weights
-            both = SimpleNamespace(
-                outcomes=torch.cat([data.outcomes, val.outcomes]),
-                weights=torch.cat([torch.zeros_like(data.outcomes), ones]),
-            )
-            soft = Calibrated.__call__(
-                self, epoch, both, lambda: torch.cat([predict(), around.predict(val)]), seed
-            )
-            return data.outcomes if soft is both.outcomes else soft[: len(data)]
-
-        return targets
-
-
 TARGETS = {
     "observed": Observed,
     "resampled": Resampled,
@@ -313,15 +208,105 @@ TARGETS = {
 }
 """Schedules by name, made from the settings that a method's grid gives."""
 
-CAPE = {
-    "printed": {
-        "bin": {"every": 2, "phase": 0},
-        "kernel": {"every": 2, "phase": 0, "sigma": 0.05},
-    },
-    "released": {
-        "bin": {"every": 3, "phase": 2},
-        "kernel": {"every": 4, "phase": 3, "sigma": 0.0707, "neighbours": 200},
-    },
-}
-"""CaPE's schedule as Algorithm 1 prints it, with the outcomes first, and as the authors' released
-code has it, with a calibration epoch first; a Gaussian's 0.05 is a width of 0.0707 here."""
+
+def left_out(splits, fold):
+    """Return the training rows that the network of a fold does not see.
+
+    Folds cut through groups where the data's own splits do (faces of one age), and never where
+    those do not (patients, days).
+
+    Parameters
+    ----------
+    splits : probnb.data.Splits
+        The data.
+    fold : tuple of int
+        Which fold, of how many, and the seed of the cut.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Row numbers in increasing order; over all folds each row comes once.
+
+    Raises
+    ------
+    ValueError
+        If the fold is none, or there are fewer rows or groups than folds.
+    """
+    whole = isinstance(fold, tuple) and len(fold) == 3 and all(type(v) is int for v in fold)
+    if not whole or not 0 <= fold[0] < fold[1] or fold[1] < 2 or fold[2] < 0:
+        raise ValueError(
+            f"fold must be (which, of, seed) with 0 <= which < of and of at least 2; got {fold!r}."
+        )
+    which, of, seed = fold
+    train, n = splits.train, len(splits.train)
+    units = np.arange(n)
+    if train.groups is not None and not np.isin(train.groups, splits.val.groups).any():
+        units = np.unique(train.groups, return_inverse=True)[1]
+    count = units.max() + 1
+    if count < of:
+        raise ValueError(f"fold must be one of at most {count} (rows or groups); got {fold!r}.")
+    rank = np.random.default_rng(np.random.SeedSequence([seed, of])).permutation(count)
+    size = np.bincount(rank[units], minlength=count)
+    # The fold of a unit is where its middle lies among all rows; no fold stays empty.
+    middle = (np.cumsum(size) - size / 2) / n
+    part = np.minimum((middle * of).astype(int), of - 1)
+    if len(np.unique(part)) < of:
+        part = np.arange(count) * of // count
+    return np.flatnonzero(part[rank[units]] == which)
+
+
+def without(splits, fold):
+    """Return the data without the rows of a fold, images scaled as in all training data."""
+    rows = np.setdiff1d(np.arange(len(splits.train)), left_out(splits, fold))
+    return replace(splits, train=replace(splits.train.take(rows), scale=splits.scale))
+
+
+def teach(teachers, splits, fabric, calibrator=None):
+    """Say what teachers predict for the training rows.
+
+    Parameters
+    ----------
+    teachers : list of (Network, Fit, tuple or None)
+        For each: its network, its finished training, and the fold that it left out. A teacher with
+        a fold speaks of that fold's rows only, one without of all, also those that it has seen.
+    splits : probnb.data.Splits
+        The data.
+    fabric : lightning_fabric.Fabric
+        Device and precision.
+    calibrator : str, optional
+        Name in `probnb.calibrators.CALIBRATORS`, fitted to each teacher's validation predictions.
+
+    Returns
+    -------
+    torch.Tensor of shape (n,), or (n, K) for more outcomes
+        Mean probabilities over the teachers that speak of a row, float32.
+
+    Raises
+    ------
+    ValueError
+        If nobody speaks of some row.
+    """
+    splits = splits.to(fabric.device)
+    train, n = splits.train, len(splits.train)
+    total, voices = np.zeros(train.outcomes.shape), np.zeros(n)
+    for network, fit, fold in teachers:
+        rows = np.arange(n) if fold is None else left_out(splits, fold)
+        model = network.build(train.inputs)
+        model.load_state_dict(fit.weights)
+        z = predict_logits(fabric, model.to(fabric.device), train.take(rows)).double().cpu()
+        total[rows] += _calibrated(z, fit, splits.val, calibrator)
+        voices[rows] += 1
+    if not voices.all():
+        raise ValueError(
+            f"teachers must speak of every row; none does of {int((voices == 0).sum())}."
+        )
+    return torch.as_tensor((total.T / voices).T, dtype=torch.float32)
+
+
+def _calibrated(logits, fit, val, calibrator):
+    if calibrator is None:
+        return probabilities(logits).numpy()
+    weights = None if val.weights is None else val.weights.cpu().numpy()
+    known = fit.logits["best_val"].double().numpy()
+    fitted = CALIBRATORS[calibrator]().fit(known, val.outcomes.cpu().numpy(), sample_weight=weights)
+    return fitted.predict_proba(logits.numpy())[:, 1]

@@ -203,7 +203,7 @@ def test_costs_are_counted_in_images_seen(tmp_path):
     assert table.loc["ensemble", "cost"] == pytest.approx((unit + epochs(second)) / unit)
     (student,) = jobs["crossfit"]
     n = len(splits.train)
-    from probnb.training.teachers import left_out
+    from probnb.training.targets import left_out
 
     seen = sum(epochs(t) * (n - len(left_out(splits, t.fold))) for t in student.teachers)
     expected = (seen + n * epochs(student)) / (n * unit)

@@ -43,6 +43,16 @@ def test_images_are_scaled_as_the_training_part_says():
     assert channel_scale(constant)[1].item() == 1
 
 
+@pytest.mark.parametrize("inputs", [IMAGES, IMAGES.numpy()])
+def test_images_without_a_scale_are_no_batch(inputs):
+    """Raw pixels once went through a trained network in silence."""
+    splits = Splits(*[ProbabilityData(inputs, Y)] * 3, "images")
+    for part in splits.parts().values():
+        with pytest.raises(ValueError, match=r"must have a scale .*Splits\.to"):
+            part.batch(torch.arange(2))
+    assert abs(splits.to("cpu").train.batch(torch.arange(30))[0].mean()) < 1e-5
+
+
 def test_floating_point_inputs_pass_as_they_are():
     table = torch.randn(30, 4, dtype=torch.float64)
     splits = Splits(*[ProbabilityData(table, Y)] * 3, "table").to("cpu")
@@ -163,10 +173,117 @@ def test_brightness_scales_mean_and_contrast():
 
 
 def test_augmentations_take_their_own_numbers_in_turn():
-    data = ProbabilityData(IMAGES, Y, augment=(Mirror(), Shift(2)))
+    none = (torch.zeros(1, 3, 1, 1), torch.ones(1, 3, 1, 1))
+    data = ProbabilityData(IMAGES, Y, augment=(Mirror(), Shift(2)), scale=none)
     assert data.draws == 3
     u = torch.rand(4, 3, generator=torch.Generator().manual_seed(0))
     rows = torch.arange(4)
     expected = Shift(2)(Mirror()(IMAGES[:4], u[:, :1]), u[:, 1:]).float()
     assert torch.equal(data.batch(rows, u)[0], expected)
     assert torch.equal(data.batch(rows)[0], IMAGES[:4].float())
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array", "memmap", "bags", "bags on disk"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_wherever_it_lies(tmp_path, kind, value):
+    """At the first line that can know: on disk that is the reading of it, before any training."""
+    x = RNG.normal(size=(30, 4)).astype(np.float32)
+    x[17, 2] = value
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    make = {
+        "tensor": lambda: torch.tensor(x),
+        "array": lambda: x,
+        "memmap": lambda: mapped,
+        "bags": lambda: Bags(x, [1] * 30),
+        "bags on disk": lambda: Bags(mapped, [1] * 30),
+    }[kind]
+    where = "bag 17" if kind == "bags on disk" else "row 17"
+    if kind in ("memmap", "bags on disk"):
+        part = ProbabilityData(make(), Y)
+        with pytest.raises(ValueError, match=f"inputs must be finite; .*{where}"):
+            part.digest  # noqa: B018
+        with pytest.raises(ValueError, match=f"inputs must be finite; .*{where}"):
+            part.batch(torch.tensor([3, 17]))
+    else:
+        with pytest.raises(ValueError, match=f"inputs must be finite; .*{where}"):
+            ProbabilityData(make(), Y)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float16])
+@pytest.mark.parametrize("tensor", [True, False])
+def test_channels_last_are_refused_whatever_they_hold(dtype, tensor):
+    x = np.zeros((30, 16, 16, 3), dtype)
+    with pytest.raises(ValueError, match=r"looks like .n, height, width, channels."):
+        ProbabilityData(torch.tensor(x) if tensor else x, Y)
+    assert len(ProbabilityData(torch.zeros(30, 16, 1, 1), Y)) == 30  # features of a pixel
+
+
+def known(**change):
+    facts = {
+        "inputs": IMAGES, "outcomes": Y, "probabilities": np.linspace(0, 1, 30),
+        "groups": np.arange(30) // 3, "weights": np.arange(30) + 1.0,
+        "ids": [f"row {i}" for i in range(30)],
+    }  # fmt: skip
+    return ProbabilityData(**{**facts, **change})
+
+
+FLIPPED = Y.clone()
+FLIPPED[11] = 1 - FLIPPED[11]
+OTHER = IMAGES.clone()
+OTHER[29, 2, 5, 4] ^= 1
+
+
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"inputs": OTHER},
+        {"inputs": IMAGES.flip(0)},
+        {"outcomes": 1 - Y},
+        {"outcomes": FLIPPED},
+        {"probabilities": np.linspace(0, 0.99, 30)},
+        {"probabilities": None},
+        {"groups": np.arange(30) // 2},
+        {"groups": None},
+        {"weights": np.arange(30) + 2.0},
+        {"weights": None},
+        {"ids": [f"row {i}" for i in range(1, 31)]},
+        {"ids": range(30)},
+    ],
+)
+def test_the_digest_of_data_sees_whatever_they_hold(split, change):
+    parts = dict.fromkeys(("train", "val", "test"), known())
+    before = Splits(**parts, source="the same words").digest
+    assert before == Splits(**dict.fromkeys(parts, known()), source="others").digest
+    changed = Splits(**parts | {split: known(**change)}, source="the same words")
+    assert before != changed.digest
+    turned = known().take(np.arange(30)[::-1])  # whole rows in another order
+    assert before != Splits(**parts | {split: turned}, source="the same words").digest
+
+
+def test_the_digest_is_that_of_the_numbers_wherever_they_lie(tmp_path):
+    x = RNG.normal(size=(30, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    kinds = (x, torch.tensor(x), np.load(tmp_path / "x.npy", mmap_mode="r"), Increasing(x))
+    assert len({ProbabilityData(kind, Y).digest for kind in kinds}) == 1
+    lengths = [1, 2, 3, 4]
+    bags = [Bags(v, lengths) for v in (x[:10], torch.tensor(x[:10]), x[1:11])]
+    digests = [ProbabilityData(bag, [0, 1, 0, 1]).digest for bag in bags]
+    assert digests[0] == digests[1] != digests[2]  # as many tiles, other features
+    exchanged = Bags(x[:10], lengths)[np.array([1, 0, 2, 3])]
+    assert ProbabilityData(exchanged, [0, 1, 0, 1]).digest not in digests
+
+
+def test_large_inputs_are_read_in_blocks(monkeypatch):
+    asked = []
+
+    class Watched(Increasing):
+        def __getitem__(self, rows):
+            asked.append(len(rows))
+            return super().__getitem__(rows)
+
+    whole = ProbabilityData(IMAGES, Y).digest
+    monkeypatch.setattr("probnb.data.base.BLOCK", 4 * 7 * 3 * 6 * 5)
+    assert ProbabilityData(Watched(IMAGES.numpy()), Y).digest == whole
+    assert asked == [7, 7, 7, 7, 2]

@@ -8,7 +8,7 @@ from probnb.experiment.cost import cost_of, passes
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.methods import METHODS
-from probnb.training.teachers import left_out
+from probnb.training.targets import left_out
 
 SPLITS = load_faces("linear", size=8, n=120)
 N = len(SPLITS.train)

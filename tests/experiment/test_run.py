@@ -1,6 +1,7 @@
+import ast
 import json
-import linecache
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,11 @@ from torch import nn
 
 from probnb import store
 from probnb.calibrators import CALIBRATORS, HistogramBinning, TemperatureScaling
-from probnb.data import ProbabilityData, Splits
+from probnb.data import Bags, ProbabilityData, Splits
 from probnb.data.augment import Mirror, Shift
 from probnb.data.faces import load_faces
 from probnb.experiment import plan as planner
+from probnb.experiment import provenance
 from probnb.experiment import run as experiment
 from probnb.experiment.profiles import PROFILES, make_profile
 from probnb.experiment.provenance import fingerprint
@@ -22,9 +24,11 @@ from probnb.experiment.summary import comparison_table
 from probnb.methods import METHODS, PAPER, Method, check_methods
 from probnb.metrics import METRICS, bootstrap
 from probnb.metrics.registry import Metric
-from probnb.training.losses import CrossEntropy, Focal
+from probnb.training.cape import Calibrated
+from probnb.training.loop import Recipe
+from probnb.training.losses import CrossEntropy
 from probnb.training.models import network
-from probnb.training.targets import Calibrated, Observed, Resampled
+from probnb.training.targets import Observed, Resampled
 
 SMALL = make_profile("smoke", images=120, epochs=2, patience=1)
 
@@ -119,54 +123,70 @@ def test_without_known_probabilities_no_labels_are_resampled():
 
 
 GOLDEN = {
-    "resampled": ["fcdc763a4103b306"],
-    "ce": ["c745d0e55c21dd6f"],
-    "focal": ["27a264b2c20262ca", "dbd8fea5456c66e6"],
-    "entropy": ["6d1f39f82ce32216", "0a3350455c32d6e7"],
-    "mmce": ["8536797f46e2f49b", "b390d6e65f6c196b"],
-    "ensemble": [
-        "c745d0e55c21dd6f",
-        "e411f762e1511f64",
-        "c746ee2691d1ab6b",
-        "70274b25bb44f55a",
-        "fe6a78b8dfb503d3",
-    ],
-    "ce_finetuned": ["6821a106b8c53cbd", "36a211e96817f592"],
-    "cape_bin": ["33e0bf2b0f56cc51", "308365311e8cefe7", "06fc11a4c79d6083", "4ffc98d3e497be83"],
-    "cape_kernel": ["8efe7d5508026844", "04950c10b9587e9a"],
+    "resampled": ["3ce0889f43cbd32d"],
+    "ce": ["269f703b275a8fb5"],
+    "focal": ["5810c7d2c8616225", "7d2ab604b2cbc448"],
+    "entropy": ["81a35f2bb844c65a", "ce168dbca302b39d"],
+    "mmce": ["333cf8791a27338f", "12008f9db959fa68"],
+    "ensemble": ["269f703b275a8fb5", "e946e8552ad268eb", "f11a81f6ffd68e99"],
+    "ce_finetuned": ["716dcd70c296476d", "f5182bf99d2c484e"],
+    "cape_bin": ["c908849cb0030b5e", "0d9ea63f7db9fbe1", "4392dcf76411ffe6", "33b6602f8a0f8a08"],
+    "cape_kernel": ["6c50383014da9054", "04a7f5db82fa72d9"],
+    "crossfit": ["4bddf41744c09ff5"],
+    "self_distilled": ["9e01f40c42a15db1", "bdfc1ed58499d8e7"],
 }
-"""Keys of version 0.1 for UTKFace, Linear, 48 pixels: hours of training lie under them."""
+"""Keys of some trainings: hours of work may lie under them."""
 
 
-def test_keys_survive():
-    part = ProbabilityData(torch.zeros(4, 3, 8, 8), [0, 1, 0, 1], augment=(Mirror(),))
-    data = Splits(part, part, part, "utkface sha256=abc scenario=linear size=48 n=23708 seed=0")
-    profile = make_profile(
-        "cpu", width=16, epochs=60, patience=8, members=5, cape="printed",
-        finetune_schedule="cosine",
-        finetune_epochs=8, focal=(1.0, 2.0),
-        entropy=(0.3, 1.0), mmce=(1.0, 3.0), bins=(5, 15), sigma=0.05,
-        finetune_learning_rate=(1e-2, 1e-3),
-    )  # fmt: skip
-    jobs = planner.plan(GOLDEN, profile)
-    for name, keys in GOLDEN.items():
-        # Members and fine-tunings had other seeds: what lies under those keys is taken over.
-        assert [planner.job_key(planner.legacy(job), data) for job in jobs[name]] == keys
-        if name not in ("ensemble", "ce_finetuned", "cape_bin", "cape_kernel"):
-            assert [planner.job_key(job, data) for job in jobs[name]] == keys
-    plain = replace(data, train=replace(part, augment=()))
-    shifted = replace(data, train=replace(part, augment=(Mirror(), Shift(2))))
-    (job,) = jobs["ce"]
-    assert len({planner.job_key(job, d) for d in (data, plain, shifted)}) == 3
-    assert planner.job_key(job, plain) == planner.job_key(job, data.source)
+def golden_data():
+    part = ProbabilityData(torch.zeros(4, 3, 8, 8), [0, 1, 0, 1])
+    return Splits(part, part, part, "zeros")
 
 
-def test_members_trained_by_the_first_version_are_taken_over(splits, tmp_path):
-    job = planner.plan(["ensemble"], SMALL)["ensemble"][1]
-    old = planner.legacy(job)
-    before = experiment.run_jobs([old], splits, tmp_path, "cpu", workers=1, progress=False)[old]
-    after = experiment.run_jobs([job], splits, tmp_path, "cpu", workers=1, progress=False)[job]
-    assert old != job and torch.equal(before.logits["best_test"], after.logits["best_test"])
+def golden_keys(name):
+    return [
+        planner.job_key(job, golden_data()) for job in planner.plan([name], PROFILES["cpu"])[name]
+    ]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_keys_survive(name):
+    assert golden_keys(name) == GOLDEN[name]
+
+
+@dataclass(frozen=True)
+class Grown(Recipe):
+    """A recipe with a field that was not there when the first trainings were stored."""
+
+    warmup: int = field(default=0, metadata={"later": True})
+
+
+def test_a_new_field_at_its_default_changes_no_key():
+    (job,) = planner.plan(["ce"], SMALL)["ce"]
+    old = {f.name: getattr(job.recipe, f.name) for f in fields(job.recipe)}
+    key = lambda recipe: planner.job_key(replace(job, recipe=recipe), golden_data())  # noqa: E731
+    assert key(Grown(**old)) == key(job.recipe) != key(Grown(**old, warmup=2))
+
+
+def test_keys_follow_the_augmentation():
+    (job,) = planner.plan(["ce"], SMALL)["ce"]
+    plain = golden_data()
+    some = [replace(plain, train=replace(plain.train, augment=a)) for a in AUGMENTED]
+    assert len({planner.job_key(job, data) for data in (plain, *some)}) == 5
+
+
+AUGMENTED = [(Mirror(),), (Shift(2),), (Mirror(), Shift(2)), (Mirror(), Shift(3))]
+
+
+def test_what_has_settings_that_no_key_can_hold_is_refused():
+    (job,) = planner.plan(["ce"], SMALL)["ce"]
+
+    def scaled(by):
+        return lambda logits, targets, weights=None: by * CrossEntropy()(logits, targets, weights)
+
+    for loss in (scaled(2), partial(CrossEntropy(), weights=None), nn.MSELoss()):
+        with pytest.raises(ValueError, match="must be a plain function or a frozen dataclass"):
+            planner.job_key(replace(job, loss=loss), golden_data())
 
 
 def test_seeds_of_members_and_stages_are_all_different():
@@ -183,17 +203,61 @@ def test_an_adversarial_ensemble_trains_all_its_members():
 
 def test_keys_follow_everything_that_a_result_depends_on(splits):
     job = planner.plan(["ce"], SMALL)["ce"][0]
-    key = planner.job_key(job, "data")
-    assert key == planner.job_key(planner.plan(["ce"], SMALL)["ce"][0], "data")
+    key = planner.job_key(job, splits)
+    assert key == planner.job_key(planner.plan(["ce"], SMALL)["ce"][0], splits)
+    assert key == planner.job_key(job, replace(splits, source="other words for the same data"))
     other = {
-        planner.job_key(job, "other data"),
-        planner.job_key(job, "data", precision="32-true"),
-        planner.job_key(planner.plan(["ce"], SMALL, seed=1)["ce"][0], "data"),
-        planner.job_key(planner.plan(["resampled"], SMALL)["resampled"][0], "data"),
-        *(planner.job_key(j, "data") for j in planner.plan(["cape_bin"], SMALL)["cape_bin"]),
-        *(planner.job_key(j, "data") for j in planner.plan(["cape_kernel"], SMALL)["cape_kernel"]),
+        planner.job_key(job, golden_data()),
+        planner.job_key(job, splits, precision="32-true"),
+        planner.job_key(planner.plan(["ce"], SMALL, seed=1)["ce"][0], splits),
+        planner.job_key(planner.plan(["resampled"], SMALL)["resampled"][0], splits),
+        *(planner.job_key(j, splits) for j in planner.plan(["cape_bin"], SMALL)["cape_bin"]),
+        *(planner.job_key(j, splits) for j in planner.plan(["cape_kernel"], SMALL)["cape_kernel"]),
     }
     assert key not in other and len(other) == 6
+
+
+def exchanged(splits, how):
+    """The same words about other data."""
+    train, test = splits.train, splits.test
+    changed = {
+        "outcomes inverted": {"train": replace(train, outcomes=1 - train.outcomes)},
+        "test rows reversed": {"test": test.take(np.arange(len(test))[::-1])},
+        "features exchanged": {"train": replace(train, inputs=train.inputs.flip(0))},
+        "other ids": {"test": replace(test, ids=np.arange(len(test)) + 1)},
+    }
+    return replace(splits, **changed[how])
+
+
+@pytest.mark.parametrize(
+    "how", ["outcomes inverted", "test rows reversed", "features exchanged", "other ids"]
+)
+def test_other_data_of_the_same_name_never_get_the_old_result(finished, splits, how):
+    jobs, _, folder = finished
+    for job in jobs["ce"]:
+        assert experiment.stored_path(job, splits, folder).exists()
+        assert not experiment.stored_path(job, exchanged(splits, how), folder).exists()
+
+
+def test_bags_of_other_tiles_never_get_the_old_result(tmp_path):
+    rng = np.random.default_rng(0)
+    lengths, mil = [1, 2, 3] * 6, network("attention_mil", hidden=4, attention=2)
+    job = planner.Job(mil, Recipe(epochs=1, batch_size=6))
+    fits = []
+    for _ in range(2):
+        bags = Bags(rng.normal(size=(36, 5)).astype(np.float32), lengths)
+        part = ProbabilityData(bags, np.arange(18) % 2)
+        some = Splits(part, part, part, "slides, 36+36+36 tiles")
+        fits.append(experiment.run_jobs([job], some, tmp_path, "cpu", 1, progress=False)[job])
+    assert not torch.equal(fits[0].logits["last_test"], fits[1].logits["last_test"])
+
+
+def test_stored_logits_are_those_of_their_rows(finished, splits):
+    jobs, _, folder = finished
+    path = experiment.stored_path(jobs["ce"][0], splits, folder)
+    assert experiment.load_fit(path, splits).val_ce
+    with pytest.raises(ValueError, match="logits of other rows"):
+        experiment.load_fit(path, exchanged(splits, "test rows reversed"))
 
 
 def test_every_row_has_predictions(finished, splits):
@@ -299,6 +363,79 @@ def test_runs_are_found_by_what_they_record_best_first(finished, splits, tmp_pat
     assert str(found[0]) == "linear (UTKFace, profile cpu, seed 3)"
 
 
+def test_whatever_changes_a_run_changes_its_name(finished, splits, tmp_path):
+    results, plain = store_run(tmp_path, finished, splits, settings=PROFILES["smoke"])
+    assert plain.directory.name == "linear-drawn-smoke-seed0" and not plain.record["altered"]
+    names = {plain.directory.name}
+    own = {"rows": {"ce": {"recipe": {"schedule": "cosine"}}}}
+    for made, facts in (
+        (results.made, {"settings": SMALL}),
+        (results.made, {"settings": replace(SMALL, grid={"bins": (7,)})}),
+        (results.made, {"mirror": True}),
+        (results.made | {"augment": [["Mirror", {}]]}, {}),
+        (results.made | {"augment": [["Shift", {"pixels": 2}]]}, {}),
+        (results.made | own, {}),
+        (results.made, {"changed": {"tile": 63}}),
+        (results.made, {"changed": {"tile": 63}, "mirror": True}),
+    ):
+        facts = {"task": "linear", "data": "drawn", "profile": "smoke", "seed": 0} | facts
+        facts.setdefault("settings", PROFILES["smoke"])
+        run = write_results(tmp_path / "synthetic", replace(results, made=made), **facts)
+        assert run.record["altered"] and run.directory.name not in names
+        names.add(run.directory.name)
+    found = find_runs([tmp_path], "synthetic", task="linear")
+    assert len(found) == 9 and found[0].directory == plain.directory
+    assert not any("altered" not in str(run) for run in found[1:])
+
+
+def test_rows_and_augmentation_of_ones_own_are_known(finished, splits):
+    jobs, fits, _ = finished
+    made = collect({"ce": jobs["ce"]}, fits, splits).made
+    assert set(made) == {"digest"}
+    turned = replace(splits, train=replace(splits.train, augment=(Mirror(),)))
+    mine = {"ce": replace(METHODS["ce"], recipe={"averaging": 0.9})}
+    made = collect({"ce": jobs["ce"]}, fits, turned, mine).made
+    assert made["augment"] == [["Mirror", {}]] and made["rows"]["ce"]["recipe"] == {
+        "averaging": 0.9
+    }
+
+
+def test_a_run_never_replaces_another_one(finished, splits, tmp_path):
+    facts = {"settings": PROFILES["smoke"], "source": "a text"}
+    results, first = store_run(tmp_path, finished, splits, **facts)
+    _, again = store_run(tmp_path, finished, splits, **facts)
+    assert again.directory == first.directory  # the same one, made again
+    jobs, fits, _ = finished
+    fewer = collect({k: jobs[k] for k in ("ce", "platt")}, fits, splits)
+    data = replace(results, made={"digest": "0" * 64})
+    known = {"task": "linear", "data": "drawn", "profile": "smoke", "seed": 0, **facts}
+    for other, change, words in (
+        (fewer, {}, "more rows"),
+        (data, {}, "other digest"),
+        (results, {"source": "another"}, "other source"),
+    ):
+        with pytest.warns(UserWarning, match=words):
+            run = write_results(tmp_path / "synthetic", other, **known | change)
+        assert run.directory != first.directory and run.record["altered"]
+    assert list(read_results(first).predictions) == list(results.predictions)
+    _, more = store_run(tmp_path / "b", finished, splits, **facts)  # more rows may replace fewer
+    write_results(tmp_path / "c" / "synthetic", fewer, **known)
+    _, more = store_run(tmp_path / "c", finished, splits, **facts)
+    assert more.directory.name == first.directory.name
+    assert set(more.record["methods"]) > {"ce", "platt"}
+
+
+def test_the_names_of_stored_runs_stand():
+    """What lies in ``results/`` has the name that its settings give."""
+    for path in (provenance.ROOT.parent / "results").glob("*/*/run.json"):
+        record = json.loads(path.read_text())
+        if record.get("settings") and not record.get("mirror"):
+            name = "{task}-{data}-{profile}-seed{seed}".format(**record)
+            if record["altered"]:
+                name += f"-{store.key(record['settings'])[:8]}"
+            assert path.parent.name == name
+
+
 def test_data_of_ones_own_without_probabilities(tmp_path):
     """What a researcher brings: images, outcomes, and nothing else."""
 
@@ -346,44 +483,150 @@ def test_a_damaged_file_is_set_aside_and_its_work_done_again(splits, tmp_path):
         with pytest.warns(UserWarning, match="damaged and was set aside"):
             again = run()
         assert torch.equal(first.logits["last_test"], again.logits["last_test"])
-    path.with_suffix(".partial").write_bytes(whole[:100])
+    work = {job: experiment.Work(job, path, fingerprint(job))}
+    experiment._unfinished(job, work).write_bytes(whole[:100])
     path.unlink()
     with pytest.warns(UserWarning, match="damaged and was set aside"):
         assert torch.equal(first.logits["last_test"], run().logits["last_test"])
 
 
-def test_what_other_code_has_trained_is_not_read_in_silence(splits, tmp_path, monkeypatch):
-    jobs = planner.plan(["focal"], SMALL)
+FILES = sorted(
+    str(path.relative_to(provenance.ROOT))
+    for pattern in provenance.TRAINS
+    for path in provenance.ROOT.glob(pattern)
+)
+
+
+def copied(folder):
+    for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text((provenance.ROOT / name).read_text())
+    return folder
+
+
+def replaced(text, number, body):
+    """The source with a statement put before those of one of its functions, or the docstring."""
+    tree = ast.parse(text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    if functions:
+        functions[number % len(functions)].body.insert(0, ast.parse(body).body[0])
+    else:
+        tree.body.append(ast.parse(f"x = 1 if {body!r} != 'pass' else 2").body[0])
+    return ast.unparse(tree)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_whatever_trains_is_part_of_the_fingerprint(tmp_path, name):
+    """One function after the other of every file replaced in a copy: noticed each time."""
+    (job,) = planner.plan(["cape_bin"], SMALL)["cape_bin"]
+    copied(tmp_path)
+    before = fingerprint(job, root=tmp_path)
+    assert before == fingerprint(job)
+    text = (tmp_path / name).read_text()
+    count = sum(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(text)))
+    for number in range(max(count, 1)):
+        provenance._files.cache_clear()
+        (tmp_path / name).write_text(replaced(text, number, "return None"))
+        assert fingerprint(job, root=tmp_path) != before, number
+    for harmless in (f"# why\n{text}", f"{text}\n'Says.'\n"):
+        provenance._files.cache_clear()
+        (tmp_path / name).write_text(harmless)
+        assert fingerprint(job, root=tmp_path) == before
+    provenance._files.cache_clear()
+
+
+def test_the_files_that_train_are_those_that_the_fingerprint_has():
+    for name in (
+        "training/cape.py", "training/loop.py", "training/losses.py", "training/targets.py",
+        "training/models.py", "training/batches.py", "training/checkpoint.py",
+        "metrics/sample.py", "data/base.py", "data/ragged.py", "data/augment.py", "scenarios.py",
+    ):  # fmt: skip
+        assert name in FILES
+
+
+@pytest.fixture
+def other_code(monkeypatch):
+    """Makes the code that trains look like another version's."""
+
+    def change(version):
+        monkeypatch.setattr(provenance, "_files", lambda patterns, root: version)
+
+    return change
+
+
+def test_what_other_code_has_trained_is_not_read_in_silence(splits, tmp_path, other_code):
+    jobs = planner.plan(["ce", "cape_bin"], SMALL)
     run = lambda **kw: experiment.run_jobs(jobs, splits, tmp_path, "cpu", 1, progress=False, **kw)  # noqa: E731
     first = run()
-    monkeypatch.setattr(Focal, "__call__", lambda self, z, t, w=None: z.pow(2).mean())
-    with pytest.warns(UserWarning, match="trained by other code"):
+    assert collect(jobs, first, splits).foreign == ()
+    made = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
+    other_code("two bins")
+    with pytest.warns(UserWarning, match=r"2 of 2 trainings .*trained by other code"):
         stale = run()
-    assert collect(jobs, stale, splits).foreign == ("focal focal=1",)
-    (job,) = jobs["focal"]
-    assert torch.equal(first[job].logits["last_test"], stale[job].logits["last_test"])
-    anew = run(retrain=True)
-    assert not torch.equal(first[job].logits["last_test"], anew[job].logits["last_test"])
+    assert collect(jobs, stale, splits).foreign == (
+        "ce",
+        "cape_bin finetune_learning_rate=0.01 bins=5",
+    )
+    assert made == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
+    run(retrain=True)
+    again = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
+    assert all(again[path] > made[path] for path in made) and len(again) == 2
     assert collect(jobs, run(), splits).foreign == ()
 
 
-def test_the_fingerprint_sees_code_and_not_comments(tmp_path, monkeypatch):
-    (job,) = planner.plan(["cape_bin"], SMALL)["cape_bin"]
-    before = fingerprint(job)
-    source = tmp_path / "changed.py"
-    results = []
-    for text in (
-        "def __call__(self, logits, targets, weights=None):\n    return logits.sum()\n",
-        "def __call__(self, logits, targets, weights=None):\n    'Says.'\n    # why\n"
-        "    return logits.sum()\n",
-    ):
-        source.write_text(text)
-        linecache.clearcache()
-        space = {}
-        exec(compile(text, str(source), "exec"), space)
-        monkeypatch.setattr(CrossEntropy, "__call__", space["__call__"])
-        results.append(fingerprint(job))
-    assert before != results[0] == results[1]
+def test_what_rests_on_a_start_of_other_numbers_is_made_anew(splits, tmp_path):
+    """A start that is trained again and comes out otherwise takes its fine-tuning with it."""
+    jobs = planner.plan(["ce", "cape_bin"], SMALL)
+    run = lambda **kw: experiment.run_jobs(jobs, splits, tmp_path, "cpu", 1, progress=False, **kw)  # noqa: E731
+    fits, (start,), (tuned,) = run(), jobs["ce"], jobs["cape_bin"]
+    path = experiment.stored_path(start, splits, tmp_path)
+    whole = path.read_bytes()
+    path.unlink()
+    before = experiment.stored_path(tuned, splits, tmp_path).stat().st_mtime_ns
+    run()  # to the same numbers, so that what rests on it stands
+    assert experiment.stored_path(tuned, splits, tmp_path).stat().st_mtime_ns == before
+    tensors, meta = store.load(path)
+    other = {k: v * 0.9 if v.is_floating_point() else v for k, v in tensors.items()}
+    store.save(path, other, {k: v for k, v in meta.items() if k != "sha256"})
+    with pytest.warns(UserWarning, match=r"1 of 2 trainings \(CaPE \(bin\)\)"):
+        stale = run()
+    assert stale[tuned].stale and not stale[start].stale
+    fresh = run(retrain=True)
+    assert not fresh[tuned].stale
+    assert not torch.equal(fresh[tuned].logits["last_test"], fits[tuned].logits["last_test"])
+    path.write_bytes(whole)
+
+
+def test_a_state_that_other_code_has_left_is_not_taken_up(
+    splits, tmp_path, other_code, monkeypatch
+):
+    (job,) = planner.plan(["ce"], SMALL)["ce"]
+
+    def interrupted(record):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.Epochs, "count", lambda self, record: interrupted(record))
+        with pytest.raises(KeyboardInterrupt):
+            experiment.run_jobs([job], splits, tmp_path, "cpu", 1, progress=False)
+    assert len(list(tmp_path.glob("*.partial"))) == 1
+    other_code("another optimiser")
+    epochs, count = [], experiment.Epochs.count
+    monkeypatch.setattr(
+        experiment.Epochs, "count", lambda self, row: (epochs.append(row), count(self, row))
+    )
+    experiment.run_jobs([job], splits, tmp_path, "cpu", 1, progress=False)
+    assert [row["epoch"] for row in epochs] == [1, 2]
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_code_of_ones_own_is_part_of_the_fingerprint(monkeypatch):
+    (job,) = planner.plan(["ce"], SMALL)["ce"]
+    mine = replace(job, loss=Squared(), network=network(Pooled))
+    before = fingerprint(mine)
+    assert before != fingerprint(job) and before == fingerprint(replace(mine, loss=Squared(3.0)))
+    monkeypatch.setattr(Squared, "__call__", lambda self, logits, targets, weights=None: 0.0)
+    assert fingerprint(mine) != before
 
 
 @dataclass(frozen=True)
@@ -461,22 +704,3 @@ def test_maps_with_groups_weights_and_a_network_of_their_own(tmp_path):
     table = on_test(collect(jobs, fits, maps).predictions)
     assert list(table.columns) == ["split", "id", "y", "weight", "group", "ce", "platt", "cape_bin"]
     assert set(table["group"]) == {"2018-05-10", "2018-05-11", "2018-05-12", "2018-05-13"}
-
-
-def test_the_store_reads_only_what_it_wrote(tmp_path):
-    store.save(tmp_path / "a", {"x": torch.arange(3)}, {"loss": float("inf")})
-    tensors, meta = store.load(tmp_path / "a")
-    assert tensors["x"].tolist() == [0, 1, 2] and meta == {"loss": float("inf")}
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        store.load(tmp_path / "b")
-    (tmp_path / "b").write_bytes(b"not safetensors at all")
-    with pytest.raises(ValueError, match="written by probnb"):
-        store.load(tmp_path / "b")
-    with pytest.raises(RuntimeError):
-        store.replace_file(tmp_path / "c", half)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
-
-
-def half(path):
-    path.write_text("half")
-    raise RuntimeError("killed while writing")

@@ -9,7 +9,6 @@ import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probnb.empirical import p_emp_bin, p_emp_kernel
 from probnb.metrics import (
     METRICS,
     bootstrap,
@@ -24,6 +23,7 @@ from probnb.metrics import (
     mce,
     reliability_bins,
 )
+from probnb.training.cape import p_emp_bin, p_emp_kernel
 
 SOME = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.75, 1.0]) | st.floats(0, 1)
 

@@ -23,10 +23,11 @@ from probnb.training.batches import (
     predict_logits,
     use_fast_layout,
 )
+from probnb.training.cape import Calibrated
 from probnb.training.loop import Recipe, _check_model, fit
 from probnb.training.losses import MMCE, CrossEntropy
 from probnb.training.models import ResNet18
-from probnb.training.targets import Calibrated, Observed, Resampled
+from probnb.training.targets import Observed, Resampled
 
 
 @pytest.fixture(autouse=True)
@@ -204,9 +205,27 @@ def test_plateau_halves_the_rate_and_cosine_lowers_it_as_planned():
     assert history[-1]["learning_rate"] < 0.1  # it did halve: it overfits long before
 
 
-def test_adversarial_step_changes_the_training():
-    recipe = Recipe(epochs=1, batch_size=32)
-    assert not same(train(recipe), train(replace(recipe, adversarial=0.05)))
+def test_the_adversarial_step_goes_uphill():
+    """One step by hand: the gradients of the loss, and of the loss where it has risen, add up."""
+    x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
+    part = ProbabilityData(x, y)
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    start = [p.detach().clone() for p in model.parameters()]
+    recipe = Recipe(
+        epochs=1, batch_size=64, learning_rate=0.1, momentum=0, weight_decay=0, adversarial=0.3
+    )
+    result = fit(model, Splits(part, part, part, "x"), recipe, fabric=make_fabric("cpu", "32-true"),
+                 on_epoch=lambda row: None)  # fmt: skip
+    loss = lambda x, w, b: CrossEntropy()(x @ w.T + b, y.float())  # noqa: E731
+    w, b = (p.requires_grad_() for p in start)
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(x, w, b), x)
+    worse = (x + 0.3 * gradient.sign()).detach()
+    assert loss(worse, w, b) > loss(x, w, b)
+    steps = torch.autograd.grad(loss(x.detach(), w, b) + loss(worse, w, b), (w, b))
+    for name, before, step in zip(("weight", "bias"), start, steps):
+        torch.testing.assert_close(result.weights[name], before.detach() - 0.1 * step)
 
 
 def test_float_inputs_of_any_shape_train_as_they_are():
@@ -360,6 +379,29 @@ def test_weights_count_like_repeated_rows():
     for a, b in zip(results[0].history, results[1].history):
         for name in ("val_ce", "brier", "ece", "auc", "bias"):
             assert a[name] == pytest.approx(b[name], rel=1e-5, abs=1e-7), name
+
+
+def test_a_batch_without_weight_takes_no_step():
+    """It once was 0 / 0, and "lower learning_rate"."""
+    x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    weights = torch.zeros(64)
+    weights[5] = 1.0  # of two batches one has no weight, whichever the order
+    part = ProbabilityData(x, torch.arange(64) % 2, weights=weights)
+    torch.manual_seed(0)
+    model, recipe = nn.Linear(3, 2), Recipe(epochs=3, batch_size=32, momentum=0, weight_decay=0)
+    start = {k: v.clone() for k, v in model.state_dict().items()}
+    result = fit(model, Splits(part, part, part, "x"), recipe, fabric=make_fabric("cpu", "32-true"),
+                 on_epoch=lambda row: None)  # fmt: skip
+    assert all(np.isfinite(row["train_ce"]) for row in result.history[1:])
+    model.load_state_dict(start)
+    for _ in range(3):
+        loss = CrossEntropy()(model(x[5:6]), torch.ones(1))
+        gradients = torch.autograd.grad(loss, model.parameters())
+        with torch.no_grad():
+            for p, g in zip(model.parameters(), gradients):
+                p -= 0.1 * g
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(result.weights[name], value)
 
 
 @pytest.mark.parametrize(

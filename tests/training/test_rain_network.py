@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from probnb.training.models import network
-from probnb.training.rain_network import RainNet
+from probnb.training.models import RainNet, network
 
 
 def test_two_logits_for_maps_of_any_size():

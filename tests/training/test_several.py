@@ -1,3 +1,5 @@
+"""More than two outcomes: the same loop, losses and targets, of which two are the usual case."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -5,16 +7,24 @@ import pytest
 import torch
 
 from probnb.data import ProbabilityData, Splits
-from probnb.empirical import p_emp_bin
+from probnb.data.base import one_hot
+from probnb.experiment.plan import Job
+from probnb.experiment.run import run_jobs
 from probnb.training.batches import make_fabric
+from probnb.training.cape import Calibrated, p_emp_bin, p_emp_cells, p_emp_kernel, p_emp_rest
 from probnb.training.loop import Recipe, fit
-from probnb.training.models import MLP
-from probnb.training.several import fit_several, one_hot, p_emp_cells, p_emp_rest
+from probnb.training.losses import LOSSES
+from probnb.training.models import MLP, network
+from probnb.training.targets import Observed, Resampled, RunningMean, Smoothed
 
 RNG = np.random.default_rng(0)
 P_HAT = RNG.dirichlet([1, 2, 1], 300)
 Y = (RNG.random(300)[:, None] > np.cumsum(P_HAT, axis=1)[:, :-1]).sum(axis=1)
 RECIPE = Recipe(epochs=3, batch_size=32, learning_rate=0.05)
+
+
+def both(p):
+    return np.stack([1 - np.asarray(p), p], axis=1)
 
 
 def test_one_against_the_rest_by_hand():
@@ -24,11 +34,27 @@ def test_one_against_the_rest_by_hand():
     np.testing.assert_allclose(found.sum(1), 1)
 
 
-def test_two_outcomes_are_calibrated_as_the_paper_does():
-    p = RNG.random(90)
-    y = (RNG.random(90) < p).astype(int)
-    found = p_emp_rest(np.stack([1 - p, p], 1), y, 9)
-    np.testing.assert_allclose(found[:, 1], p_emp_bin(p, y, 9))
+@pytest.mark.parametrize("digits", [1, 2, 16])  # with many ties, some, none
+@pytest.mark.parametrize("bins", [2, 3, 7])
+def test_two_outcomes_are_the_binary_case(digits, bins):
+    """Also where a middle rank lies on a cut, which from the other side rounds the other way."""
+    rng = np.random.default_rng(digits * bins)
+    for n in (3, 4, 30, 90):
+        p, w = rng.random(n).round(digits), rng.integers(1, 4, n)
+        y = (rng.random(n) < p).astype(int)
+        expected = p_emp_bin(p, y, bins)
+        np.testing.assert_array_equal(p_emp_rest(both(p), y, bins)[:, 1], expected)
+        np.testing.assert_array_equal(p_emp_cells(both(p), y, bins)[:, 1], expected)
+        expected = p_emp_bin(p, y, bins, w)
+        np.testing.assert_array_equal(p_emp_rest(both(p), y, bins, w)[:, 1], expected)
+        np.testing.assert_array_equal(p_emp_cells(both(p), y, bins, w)[:, 1], expected)
+
+
+def test_the_two_examples_that_once_differed():
+    p, y = [0.014, 0.137, 0.456], [0, 0, 1]
+    np.testing.assert_allclose(p_emp_rest(both(p), y, 2)[:, 1], [0, 0.5, 0.5])
+    p, y = [0.1, 0.2, 0.3], [0, 1, 0]
+    np.testing.assert_allclose(p_emp_cells(both(p), y, 2)[:, 1], p_emp_bin(p, y, 2))
 
 
 def test_cells_hold_their_own_mean_outcome():
@@ -43,64 +69,109 @@ def test_cells_hold_their_own_mean_outcome():
     np.testing.assert_allclose(p_emp_cells(P_HAT, Y, 1), np.tile(found.mean(0), (300, 1)))
 
 
-def table(n, seed):
+def test_weights_are_repeated_rows():
+    w = RNG.integers(1, 4, 300)
+    rows = np.repeat(np.arange(300), w)
+    for estimate in (p_emp_rest, p_emp_cells):
+        np.testing.assert_allclose(
+            estimate(P_HAT, Y, 3, w)[rows], estimate(P_HAT[rows], Y[rows], 3), atol=1e-12
+        )
+
+
+def table(n, seed, classes=2):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, 3)).astype(np.float32)
-    y = (rng.random(n) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
-    return ProbabilityData(torch.tensor(x), y), y
+    p = 1 / (1 + np.exp(-2 * x[:, 0]))
+    y = (rng.random(n) < p).astype(int)
+    p = both(p)
+    if classes == 3:  # outcome 2 takes its share of both
+        y, p = np.where(rng.random(n) < 0.3, 2, y), np.column_stack([0.7 * p, np.full(n, 0.3)])
+    return ProbabilityData(torch.tensor(x), one_hot(y, classes), p, weights=rng.random(n) + 0.5)
 
 
-@pytest.fixture(scope="module")
-def data():
-    parts = {k: table(n, s) for k, n, s in (("train", 120, 0), ("val", 60, 1), ("test", 50, 2))}
-    splits = Splits(*(part for part, _ in parts.values()), source="a table")
-    return splits, {k: y for k, (_, y) in parts.items()}
+def data(classes):
+    parts = [table(n, seed, classes) for seed, n in enumerate((120, 60, 50))]
+    return Splits(*parts, source="a table")
 
 
-def model(outcomes=2, seed=0):
+def model(classes, seed=0):
     torch.manual_seed(seed)
-    return MLP(3, (8,), num_classes=outcomes)
+    return MLP(3, (8,), num_classes=classes)
 
 
-def test_two_outcomes_train_as_in_the_papers_loop(data):
-    splits, y = data
-    one = fit(model(), splits, RECIPE, fabric=make_fabric("cpu"), on_epoch=lambda row: None)
-    other = fit_several(model(), splits, y, RECIPE, fabric=make_fabric("cpu"))
-    assert one.best_epoch == other.best_epoch
+def trained(splits, recipe=RECIPE, **options):
+    return fit(model(splits.train.classes), splits, recipe, fabric=make_fabric("cpu"),
+               on_epoch=lambda row: None, **options)  # fmt: skip
+
+
+def test_two_columns_are_the_usual_vector():
+    part = table(20, 0)
+    assert part.outcomes.shape == (20,) and part.classes == 2 and part.probabilities.shape == (20,)
+    assert table(20, 0, 3).outcomes.shape == (20, 3)
+    assert table(20, 0, 3).take([4, 2]).outcomes.shape == (2, 3)
+    with pytest.raises(ValueError, match="outcomes must sum to 1 in each row"):
+        replace(part, outcomes=np.ones((20, 3)))
+    with pytest.raises(ValueError, match="one number of outcomes"):
+        Splits(part, part, table(20, 0, 3), "x")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("targets", [Observed(), Calibrated("bin", 2, bins=5), Smoothed(0.1)])
+def test_two_outcomes_train_as_ever_whichever_shape_their_targets_have(loss, targets):
+    """Bit for bit: a target of two columns is the target of outcome 1."""
+    splits = data(2)
+
+    def wide(epoch, data, predict, seed):
+        soft = targets(epoch, data, predict, seed)
+        return torch.stack([1 - soft, soft], dim=1)
+
+    one = trained(splits, loss=LOSSES[loss](), targets=targets)
+    other = trained(splits, loss=LOSSES[loss](), targets=wide)
     for name, value in one.logits.items():
-        torch.testing.assert_close(value, other.logits[name])
-    assert [r["val_ce"] for r in one.history] == pytest.approx([r["val_ce"] for r in other.history])
+        assert torch.equal(value, other.logits[name])
 
 
-def test_targets_of_an_epoch_are_trained_on(data):
-    splits, y = data
-    seen = []
-
-    def targets(epoch, predict):
-        seen.append((epoch, predict().shape))
-        return p_emp_rest(predict(), y["train"], 5) if epoch == 2 else None
-
-    calibrated = fit_several(model(3), splits, y, RECIPE, targets, make_fabric("cpu"))
-    plain = fit_several(model(3), splits, y, RECIPE, fabric=make_fabric("cpu"))
-    assert seen == [(t, (120, 3)) for t in (1, 2, 3)]
-    assert [row["calibration"] for row in calibrated.history] == [0, 0, 1, 0]
-    assert calibrated.history[1]["val_ce"] == plain.history[1]["val_ce"]
-    assert calibrated.history[2]["val_ce"] != plain.history[2]["val_ce"]
-
-
-def test_the_start_is_a_candidate(data):
-    splits, y = data
-    wild = replace(RECIPE, learning_rate=5.0, epochs=1)
-    start = fit_several(model(3), splits, y, RECIPE, fabric=make_fabric("cpu"))
-    again = model(3)
-    again.load_state_dict(start.weights)
-    kept = fit_several(again, splits, y, wild, None, make_fabric("cpu"), keep_start=True)
-    assert kept.best_epoch == 0 and kept.val_ce == start.val_ce
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "targets",
+    [Observed(), Resampled(), Smoothed(0.1), Calibrated("bin", 1, bins=5),
+     Calibrated("kernel", 1, neighbours=30), Calibrated("cells", 1, bins=3)],
+)  # fmt: skip
+def test_three_outcomes_learn_with_every_loss_and_schedule(loss, targets):
+    splits = data(3)
+    result = trained(splits, replace(RECIPE, epochs=12), loss=LOSSES[loss](), targets=targets)
+    assert result.logits["best_test"].shape == (50, 3)
+    assert result.val_ce < result.history[0]["val_ce"]
+    assert {"mse_p", "kl_p", "ece", "brier", "nll"} <= set(result.history[-1])
+    z, y, w = result.logits["best_val"].double(), splits.val.outcomes, splits.val.weights
+    nll = -(y * z.log_softmax(1)).sum(1)
+    assert result.val_ce == pytest.approx(float((w * nll).sum() / w.sum()), rel=1e-6)
 
 
-def test_what_is_not_for_several_is_refused(data):
-    splits, y = data
-    for settings in ({"adversarial": 0.1}, {"averaging": 0.9}):
-        with pytest.raises(ValueError, match="adversarial=0 and averaging=0"):
-            fit_several(model(3), splits, y, replace(RECIPE, **settings))
-    assert one_hot([2, 0], 3).tolist() == [[0, 0, 1], [1, 0, 0]]
+def test_fresh_outcomes_follow_their_probabilities():
+    part = table(120, 0, 3)
+    drawn = torch.stack([Resampled()(t, part, None, 0) for t in range(800)]).mean(0)
+    assert (drawn - part.probabilities).abs().max() < 5 * 0.5 / np.sqrt(800)
+
+
+def test_a_calibration_epoch_trains_on_p_emp():
+    part = data(3).train
+    y, w = part.outcomes.numpy(), part.weights.numpy()
+    p = np.random.default_rng(1).dirichlet([1, 1, 1], 120)
+    schedule = Calibrated("bin", every=1, bins=4)
+    found = schedule(1, part, lambda: torch.tensor(p), 0).numpy()
+    np.testing.assert_allclose(found, p_emp_rest(p, y.argmax(1), 4, w), atol=1e-6)
+    found = Calibrated("kernel", 1, neighbours=20)(1, part, lambda: torch.tensor(p), 0).numpy()
+    each = [p_emp_kernel(p[:, k], y[:, k], 20, weights=w) for k in range(3)]
+    np.testing.assert_allclose(found, np.transpose(each) / np.sum(each, 0)[:, None], atol=1e-6)
+
+
+def test_jobs_of_three_outcomes_are_kept_and_resumed_as_others(tmp_path):
+    net = network("mlp", hidden=(8,), num_classes=3)
+    start = Job(net, RECIPE)
+    tuned = Job(net, RECIPE, targets=Calibrated("cells", bins=3), start=start)
+    again = Job(net, RECIPE, targets=RunningMean(), start=start)
+    fits = run_jobs([tuned, again], data(3), tmp_path, "cpu", 1, progress=False)
+    twice = run_jobs([tuned, again], data(3), tmp_path, "cpu", 1, progress=False)
+    for job in (tuned, again):
+        assert torch.equal(fits[job].logits["last_test"], twice[job].logits["last_test"])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from probnb.empirical import p_emp_bin, p_emp_kernel
-from probnb.training.targets import CAPE, TARGETS, Calibrated, Observed, Resampled, Smoothed
+from probnb.training.cape import CAPE, Calibrated, p_emp_bin, p_emp_kernel
+from probnb.training.targets import TARGETS, Observed, Resampled, Smoothed
 
 RNG = np.random.default_rng(0)
 P_HAT = RNG.random(400)
@@ -13,6 +13,7 @@ DATA = SimpleNamespace(
     outcomes=torch.tensor((RNG.random(400) < P_HAT).astype(np.float32)),
     probabilities=torch.tensor(P_HAT, dtype=torch.float32),
     weights=None,
+    classes=2,
 )
 
 

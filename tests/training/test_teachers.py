@@ -11,9 +11,9 @@ from probnb.experiment.plan import before, job_key, lineage, plan
 from probnb.experiment.profiles import make_profile
 from probnb.methods import METHODS, Method
 from probnb.training.batches import make_fabric, predict_logits
+from probnb.training.cape import HeldOut
 from probnb.training.models import network
-from probnb.training.targets import HeldOut, RunningMean, Surroundings, Taught
-from probnb.training.teachers import left_out, teach, without
+from probnb.training.targets import RunningMean, Surroundings, Taught, left_out, teach, without
 
 PROFILE = make_profile("smoke", epochs=3, patience=2)
 

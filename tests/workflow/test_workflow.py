@@ -31,20 +31,20 @@ def test_default_is_five_scenarios_on_drawn_faces(tmp_path):
     done = dry_run(tmp_path, "-c2")
     assert done.returncode == 0, done.stdout + done.stderr
     for name in ("linear", "sigmoid", "centered", "skewed", "discrete"):
-        assert f"synthetic/{name}-drawn-quick-seed0/run.json" in done.stdout
+        assert f"notebooks/synthetic-{name}-drawn-quick-seed0.ipynb" in done.stdout
         assert f"-p scenario {name} -p profile quick" in done.stdout
     assert "LOKY_MAX_CPU_COUNT=1" in done.stdout
 
 
 def test_what_is_there_is_not_run_again(tmp_path):
-    folder = tmp_path / "runs" / "synthetic" / "linear-utkface-cpu-seed1"
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text("{}")
+    there = tmp_path / "runs" / "notebooks" / "synthetic-linear-utkface-cpu-seed1.ipynb"
+    there.parent.mkdir(parents=True)
+    there.write_text("{}")
     config = ["scenarios=[linear]", "profile=cpu", "seeds=[1,2]", "data_dir=some folder"]
     done = dry_run(tmp_path, "-c2", "--rerun-triggers", "mtime", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "linear-utkface-cpu-seed2/run.json" in done.stdout
-    assert "linear-utkface-cpu-seed1/run.json\n" not in done.stdout.split("rule all")[0]
+    assert "linear-utkface-cpu-seed2.ipynb" in done.stdout
+    assert "linear-utkface-cpu-seed1.ipynb\n" not in done.stdout.split("rule all")[0]
     assert "-p data_dir 'some folder'" in done.stdout
 
 
@@ -62,7 +62,7 @@ def test_images_of_ones_own(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     for name in ("my pets-images", "example-drawn"):
         for seed in (0, 1):
-            assert f"images/{name}-quick-seed{seed}/run.json" in done.stdout
+            assert f"notebooks/images-{name}-quick-seed{seed}.ipynb" in done.stdout
     assert "-p images 'some/my pets.zip' -p outcomes pets.csv -p positive dog" in done.stdout
     assert "images/my pets-model-seed1'" in done.stdout
     done = dry_run(tmp_path, "-c2", config=["images=[{images: a/pets}, {images: b/pets.zip}]"])
@@ -72,7 +72,7 @@ def test_images_of_ones_own(tmp_path):
 
 def test_studies_of_the_chapter_on_ablations(tmp_path):
     """One run for each scenario and seed; what is there is left alone."""
-    there = tmp_path / "runs" / "ablations" / "linear-utkface-cpu-seed0.ipynb"
+    there = tmp_path / "runs" / "notebooks" / "ablations-linear-utkface-cpu-seed0.ipynb"
     there.parent.mkdir(parents=True)
     there.write_text("{}")
     studies = "ablations={linear: [beginning, losses], discrete: [beginning]}"
@@ -80,9 +80,9 @@ def test_studies_of_the_chapter_on_ablations(tmp_path):
     done = dry_run(tmp_path, "-c2", "--rerun-triggers", "mtime", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
     for name in ("linear-utkface-cpu-seed1", "discrete-utkface-cpu-seed0"):
-        assert f"ablations/{name}.ipynb" in done.stdout
+        assert f"ablations-{name}.ipynb" in done.stdout
     assert "linear-utkface-cpu-seed0.ipynb\n" not in done.stdout.split("rule all")[0]
-    given = "-p studies 'beginning, losses' -p scenario linear -p data_dir faces -p profile cpu"
+    given = "-p scenario linear -p studies 'beginning, losses' -p data_dir faces -p profile cpu"
     assert given in done.stdout
 
 
@@ -99,15 +99,44 @@ def test_kubernetes(tmp_path):
     profile += ["--default-storage-prefix", str(ROOT)]
     done = dry_run(tmp_path, *profile, results_dir="nothing there")
     assert done.returncode == 0, done.stdout + done.stderr
-    made = f"{ROOT}/nothing there/synthetic/linear-drawn-quick-seed0/run.json"
+    made = f"{ROOT}/nothing there/notebooks/synthetic-linear-drawn-quick-seed0.ipynb"
     assert "LOKY_MAX_CPU_COUNT=4" in done.stdout
-    assert f"-p results_dir '{ROOT}/nothing there'" in done.stdout and f"cp '{made}'" in done.stdout
+    assert f"-p results_dir '{ROOT}/nothing there'" in done.stdout
     assert f"{made} (send to storage)" in done.stdout
     done = dry_run(tmp_path, *profile)
     assert done.returncode != 0 and "a results_dir below" in done.stdout + done.stderr
 
 
-@pytest.mark.skipif("PROBNB_KILLS" not in os.environ, reason="minutes: set PROBNB_KILLS to 2")
+NIGHTLY = pytest.mark.skipif("PROBNB_KILLS" not in os.environ, reason="minutes: make nightly")
+EVERY_TASK = [
+    "scenarios=[linear]",
+    "real_world={weather: null, collision: null, cancer: null}",
+    "cifar10={digits: [rule, judged]}",
+    "images=[{}]",
+    "ablations={linear: [beginning]}",
+    "parameters={methods: 'ce, cape_bin'}",
+]
+
+
+@NIGHTLY
+def test_every_task_from_an_empty_folder_to_the_built_book(tmp_path):
+    """Killed twice on the way; each notebook that is awaited leaves its run."""
+    runs = tmp_path / "runs"
+    command = [SNAKEMAKE, "-c2", "--rerun-incomplete", "--nolock", "--config", "profile=smoke"]
+    command += [f"python={sys.executable}", f"results_dir={runs}", *EVERY_TASK]
+    run_and_kill(command, tmp_path / "log", kills=2, seed=0, within=60)
+    made = sorted(path.name for path in (runs / "notebooks").glob("*seed0.ipynb"))
+    assert len(made) == 8
+    for chapter, tasks in {"synthetic": 1, "real_world": 3, "cifar10": 2, "images": 1}.items():
+        assert len(list((runs / chapter).glob("*-seed0*/run.json"))) == tasks, chapter
+    book = [Path(sys.executable).with_name("jupyter-book"), "build", "book/", "-W", "--all"]
+    given = os.environ | {"PROBNB_SMOKE": "1"}
+    done = subprocess.run([*book, "--path-output", tmp_path], cwd=ROOT, env=given)
+    assert done.returncode == 0
+    assert (tmp_path / "_build" / "html" / "synthetic.html").exists()
+
+
+@NIGHTLY
 def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     config = ["profile=smoke", "scenarios=[linear,skewed]", f"python={sys.executable}"]
     command = [SNAKEMAKE, "-c2", "--rerun-incomplete", "--nolock", "--config", *config]

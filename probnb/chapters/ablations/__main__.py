@@ -1,7 +1,7 @@
 """Run studies of the chapter on ablations and keep their tables.
 
 ``python -m probnb.chapters.ablations targets weighted --seeds 0 1 2`` trains what is not yet
-trained and writes ``results/ablations/targets.csv`` and so on, with a record beside each;
+trained and writes ``results/ablations/targets.csv`` and so on, and what made each seed beside it;
 ``--data-dir UTKFace.tar.gz --profile cpu`` takes photographs.
 """
 
@@ -13,9 +13,8 @@ import pandas as pd
 
 from ...notebook import find_path, results_path
 from ...scenarios import SCENARIOS
-from .stored import write_study
 from .studies import STUDIES
-from .study import run_study
+from .study import run_study, write_study
 
 
 def main(arguments=None):

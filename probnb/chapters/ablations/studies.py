@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...experiment.profiles import PROFILES, make_profile
+from ...experiment.profiles import make_profile
 from ...methods import METHODS, Method
 from ...validation import check_choice
 
-__all__ = ["BASE", "PAGE", "STUDIES", "Row", "check_studies", "settings_of", "sizes_of"]
+__all__ = ["PAGE", "STUDIES", "Row", "check_studies", "settings_of", "sizes_of"]
 
 SMALL = {
     "images": (1000, 300, 1000), "size": 16, "width": 8, "epochs": 20, "finetune_epochs": 4,
@@ -48,11 +48,10 @@ class Row:
     augment: bool = False
 
 
-def settings_of(profile, **overrides):
+def settings_of(profile):
     """Return the `Profile` of the chapter: rows try what their own grids say."""
     small = SMALL if profile == "quick" else {}
-    profile = make_profile(profile, **{**small, **overrides})
-    return replace(profile, grid={}, candidates=8)
+    return replace(make_profile(profile, **small), grid={}, candidates=8)
 
 
 def sizes_of(profile):
@@ -217,13 +216,6 @@ STUDIES = {
 }
 """Rows of each study by name; two of them have rows of their own kind."""
 
-BASE = {
-    "beginning": "cape_bin", "losses": "ce", "cape": "ce_finetuned", "weighted": "cape_bin",
-    "targets": "ce", "mark": "ce", "ensembles": "ensemble", "stopping": "val CE",
-    "several": "ce", "scaling": "ce",
-}  # fmt: skip
-"""The row that the others of a study are compared with."""
-
 PAGE = ("beginning", "weighted", "several")
 """What the notebook trains itself unless it is told otherwise: the quick ones."""
 
@@ -234,6 +226,3 @@ def check_studies(names):
     for name in names:
         check_choice(name, STUDIES, "studies")
     return [name for name in STUDIES if name in names]
-
-
-assert set(SIZES) <= set(PROFILES)

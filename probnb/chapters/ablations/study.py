@@ -1,31 +1,40 @@
-"""Train the rows of a study and judge them: one line of numbers for each row and seed."""
+"""Train the rows of a study and judge them; keep and compare what came out, seed by seed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
 
+import filelock
 import numpy as np
 import pandas as pd
 
+from ... import store
 from ...calibrators import CALIBRATORS
 from ...data.augment import Brightness, Mirror, Shift
 from ...data.drawn import VERSION
 from ...data.faces import load_faces
 from ...experiment.cost import cost_of, passes
 from ...experiment.plan import lineage, plan
+from ...experiment.provenance import machine
 from ...experiment.results import collect, on_test
 from ...experiment.run import run_jobs
-from ...metrics import METRICS, evaluate
-from . import several, stopping
+from ...metrics import METRICS, Difference, difference, evaluate, holm
+from ...scenarios import SCENARIOS
+from .special import run_several, run_stopping
 from .studies import STUDIES, settings_of, sizes_of
 
-__all__ = ["COLUMNS", "load", "run_rows", "run_study", "with_augmentation"]
+__all__ = ["COLUMNS", "compare", "load", "read_study", "run_rows", "run_study", "write_study"]
 
 COLUMNS = (
     "study", "scenario", "data", "profile", "seed", "n", "row", "label", "part", "x",
     *METRICS, "val_ce", "epoch", "kept_start", "cost",
 )  # fmt: skip
 """Columns of every study's table; times 1, in nats, and cost in cross-entropy trainings."""
+
+RUN = ["scenario", "data", "profile", "seed", "n", "row"]
+"""What tells one line of a study from all others."""
 
 
 def load(scenario, settings, seed, data_dir=None, images=None):
@@ -43,7 +52,7 @@ def with_augmentation(splits):
 
 def run_study(
     name, scenario="linear", profile="quick", seed=0, data_dir=None, fits_dir="runs/fits",
-    device="auto", workers=None, progress=True, retrain=False, rows=None, sizes=None, **overrides,
+    device="auto", workers=None, progress=True, retrain=False, rows=None, sizes=None,
 ):  # fmt: skip
     """Train and judge the rows of a study.
 
@@ -61,42 +70,32 @@ def run_study(
         UTKFace; faces are drawn without it.
     fits_dir : path-like, default="runs/fits"
         Where finished trainings are kept.
-    device : str, default="auto"
-        Where to train.
-    workers : int, optional
-        Trainings at a time; see `probnb.experiment.run.run_jobs`.
-    progress : bool, default=True
-        Whether to show a bar.
-    retrain : bool, default=False
-        Whether to train again what other code has trained.
+    device, workers, progress, retrain
+        As `probnb.experiment.run.run_jobs` takes them.
     rows : iterable of str, optional
         Names of rows; by default all.
     sizes : iterable of int, optional
         Training images of the study on scale; by default the profile's.
-    **overrides
-        Of the profile.
 
     Returns
     -------
     DataFrame
         `COLUMNS`; for the study on scale, rows at every size.
     """
-    settings = settings_of(profile, **overrides)
+    settings = settings_of(profile)
     how = {"device": device, "workers": workers, "progress": progress, "retrain": retrain}
     every = [None]
     if name == "scaling":
-        sizes = sizes or sizes_of(profile)
-        every = [(n, max(60, n // 4), _test_rows(settings)) for n in sizes]
+        every = [(n, max(60, n // 4), _test_rows(settings)) for n in sizes or sizes_of(profile)]
     tables = []
     for images in every:
         splits = load(scenario, settings, seed, data_dir, images)
         if name == "stopping":
-            table = stopping.run(splits, settings, seed, fits_dir, device)
+            table = run_stopping(splits, settings, seed, device)
         elif name == "several":
-            table = several.run(splits, scenario, settings, seed, fits_dir, device)
+            table = run_several(splits, settings, seed, fits_dir, **how)
         else:
-            chosen = STUDIES[name]
-            chosen = chosen if rows is None else {row: chosen[row] for row in rows}
+            chosen = {row: STUDIES[name][row] for row in rows or STUDIES[name]}
             table = run_rows(chosen, splits, settings, seed, fits_dir, **how)
             if name == "ensembles":
                 table = pd.concat([table, _members_first(splits, settings, seed, fits_dir, how)])
@@ -135,74 +134,161 @@ def run_rows(rows, splits, settings, seed, fits_dir, **how):
         One line a row: ``row``, ``label``, ``part``, ``x``, the metrics, ``val_ce``, ``epoch``,
         ``kept_start`` and ``cost``.
     """
-    ce = plan(["ce"], settings, seed)["ce"][0]
-    parts = {False: splits, True: with_augmentation(splits)}
-    fits = run_jobs([ce], splits, fits_dir, **how)
-    unit = passes(ce, fits[ce], splits, settings.patience)
-    tables = []
-    for augment, data in parts.items():
-        some = {name: row for name, row in rows.items() if row.augment == augment}
-        if not some:
+    unit, lines = _unit(splits, settings, seed, fits_dir, how), {}
+    for augment, data in {False: splits, True: with_augmentation(splits)}.items():
+        methods = {name: row.method for name, row in rows.items() if row.augment == augment}
+        if not methods:
             continue
-        methods = {name: row.method for name, row in some.items()}
         jobs = plan(methods, settings, seed, rows=methods)
-        fits = run_jobs(jobs, data, fits_dir, **how)
-        every = list(dict.fromkeys(s for row in jobs.values() for j in row for s in lineage(j)))
-        fits |= run_jobs(every, data, fits_dir, **{**how, "progress": False, "retrain": False})
+        fits = _fits([job for row in jobs.values() for job in row], data, fits_dir, how)
         results = collect(jobs, fits, data, methods)
-        tables.append(_judged(some, jobs, fits, data, settings, unit, results))
-    return pd.concat(tables, ignore_index=True).set_index("row").loc[list(rows)].reset_index()
-
-
-def _judged(rows, jobs, fits, splits, settings, unit, results):
-    test, lines = on_test(results.predictions), []
-    for name, row in rows.items():
-        kept = results.chosen.query("method == @name and chosen").iloc[0]
-        lines.append(
-            {
+        test = on_test(results.predictions)
+        for name, method in methods.items():
+            kept = results.chosen.query("method == @name and chosen").iloc[0]
+            last = method.epoch == "last"
+            lines[name] = {
                 "row": name,
-                "label": row.method.label,
-                "part": row.part,
-                "x": row.x,
+                "label": method.label,
+                "part": rows[name].part,
+                "x": rows[name].x,
                 **evaluate(test["y"], test[name], test["p"]),
                 "val_ce": kept["val_ce"],
                 "epoch": kept["best_epoch"],
                 "kept_start": bool(kept["kept_start"]),
-                "cost": cost_of(
-                    jobs[name], fits, splits, settings.patience, unit, row.method.epoch == "last"
-                ),
+                "cost": cost_of(jobs[name], fits, data, settings.patience, unit, last),
             }
-        )
-    return pd.DataFrame(lines)
+    return pd.DataFrame([lines[name] for name in rows])
+
+
+def _fits(jobs, splits, fits_dir, how):
+    """Trainings and all that they rest on."""
+    every = list(dict.fromkeys(step for job in jobs for step in lineage(job)))
+    return run_jobs(every, splits, fits_dir, **how)
+
+
+def _unit(splits, settings, seed, fits_dir, how):
+    """Images that one training of plain cross entropy sees: the unit of all costs."""
+    (ce,) = plan(["ce"], settings, seed)["ce"]
+    return passes(ce, _fits([ce], splits, fits_dir, how)[ce], splits, settings.patience)
 
 
 def _members_first(splits, settings, seed, fits_dir, how):
     """Rows whose members are calibrated before they are averaged."""
-    lines = []
-    ce = plan(["ce"], settings, seed)["ce"][0]
-    unit = passes(ce, run_jobs([ce], splits, fits_dir, **how)[ce], splits, settings.patience)
+    lines, unit = [], _unit(splits, settings, seed, fits_dir, how)
+    y = {k: getattr(splits, k).outcomes.numpy() for k in ("val", "test")}
     for name, label in (
         ("ensemble", "Members, then Platt each"),
         ("cape_ensemble", "CaPE, Platt each"),
     ):
         method = STUDIES["ensembles"][name].method
         jobs = plan([name], settings, seed, rows={name: method})[name]
-        every = list(dict.fromkeys(step for job in jobs for step in lineage(job)))
-        fits = run_jobs(every, splits, fits_dir, **{**how, "progress": False})
-        y = {k: getattr(splits, k).outcomes.numpy() for k in ("val", "test")}
-        parts = []
+        fits, parts = _fits(jobs, splits, fits_dir, how), []
         for job in jobs:
             z = {k: fits[job].logits[f"best_{k}"].double().numpy() for k in ("val", "test")}
             platt = CALIBRATORS["platt"]().fit(z["val"], y["val"])
             parts.append(platt.predict_proba(z["test"])[:, 1])
-        p_hat = np.mean(parts, axis=0)
-        lines.append(
-            {
-                "row": f"{name}_members",
-                "label": label,
-                "part": "",
-                **evaluate(y["test"], p_hat, splits.test.probabilities.numpy()),
-                "cost": cost_of(jobs, fits, splits, settings.patience, unit),
-            }
-        )
+        judged = evaluate(y["test"], np.mean(parts, axis=0), splits.test.probabilities.numpy())
+        cost = cost_of(jobs, fits, splits, settings.patience, unit)
+        lines.append({"row": f"{name}_members", "label": label, "part": "", **judged, "cost": cost})
     return pd.DataFrame(lines)
+
+
+def write_study(table, directory):
+    """Add a study's lines to its table and record, for each seed, how they came about.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `run_study`, of any number of seeds.
+    directory : path-like
+        A folder of results; ``ablations/{study}.csv`` and ``ablations/{study}.json`` are written.
+
+    Returns
+    -------
+    pathlib.Path
+        The table, in which these lines stand for older ones of the same run.
+    """
+    (name,) = table["study"].unique()
+    path = Path(directory) / "ablations" / f"{name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(path.with_suffix(".lock")):  # the workflow runs several at a time
+        both = pd.concat([t for t in (read_study(directory, name), table) if len(t)])
+        both = both.drop_duplicates(RUN, keep="last").reset_index(drop=True)
+        record_path = path.with_suffix(".json")
+        record = json.loads(record_path.read_text()) if record_path.exists() else {}
+        for scenario, data, profile, seed in table.groupby(RUN[:4]).groups:
+            run = record.setdefault(f"{scenario}-{data.replace(' ', '-')}-{profile}", {})
+            settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
+            run.setdefault("seeds", {})[str(seed)] = {**machine(), "settings": settings}
+        store.replace_file(path, lambda to: both.to_csv(to, index=False, float_format="%.6g"))
+        text = json.dumps(record, indent=1, default=store.plain) + "\n"
+        store.replace_file(record_path, lambda to: to.write_text(text))
+    return path
+
+
+def read_study(folders, name, **wanted):
+    """Read a stored study.
+
+    Parameters
+    ----------
+    folders : path-like, or list of them
+        Folders of results; of two lines of the same run the first folder's counts.
+    name : str
+        Of the study.
+    **wanted
+        What the lines must have, for example ``data="utkface"``.
+
+    Returns
+    -------
+    DataFrame
+        `COLUMNS`, scenarios in the paper's order; empty where nothing is stored.
+    """
+    folders = folders if isinstance(folders, list | tuple) else [folders]
+    paths = [Path(folder) / "ablations" / f"{name}.csv" for folder in folders]
+    tables = [pd.read_csv(path).fillna({"part": ""}) for path in paths if path.exists()]
+    if not tables:
+        return pd.DataFrame(columns=COLUMNS)
+    both = pd.concat(tables, ignore_index=True).drop_duplicates(RUN)
+    for column, value in wanted.items():
+        both = both[both[column] == value]
+    order = both["scenario"].map(list(SCENARIOS).index)
+    return both.loc[order.sort_values(kind="stable").index].reset_index(drop=True)
+
+
+def compare(table, base="ce", metric="mse_p"):
+    """Compare every row with one of them, seed by seed.
+
+    Each seed has faces, outcomes, test rows and weights of its own, so that the spread of its
+    differences holds all of these.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of one study and kind of data; scenarios and sizes stay apart.
+    base : str, default="ce"
+        The row to compare with.
+    metric : str, default="mse_p"
+        Of which less is better.
+
+    Returns
+    -------
+    DataFrame
+        One line a scenario, size and other row: ``scenario``, ``n``, ``row``, ``label``, ``part``,
+        ``x``, ``mean`` and ``cost`` (over seeds), the fields of `probnb.metrics.Difference` (no
+        interval where one seed has both), and ``holm``, p-values corrected over the rows of the
+        same scenario and size.
+    """
+    found = []
+    for (scenario, n), part in table.groupby(["scenario", "n"], sort=False):
+        wide, lines = part.pivot(index="seed", columns="row", values=metric), []
+        for row, own in part[part["row"] != base].groupby("row", sort=False):
+            gaps = (wide[row] - wide[base]).dropna()
+            alone = Difference(gaps.mean(), *[np.nan] * 4, len(gaps))
+            facts = {"scenario": scenario, "n": n, "row": row}
+            facts |= {k: own[k].iloc[0] for k in ("label", "part", "x")}
+            facts |= {"mean": own[metric].mean(), "cost": own["cost"].mean()}
+            gap = difference(gaps) if len(gaps) > 1 else alone
+            lines.append({**facts, **gap.__dict__})
+        lines = pd.DataFrame(lines)
+        found.append(lines.assign(holm=holm(lines["p"])))
+    return pd.concat(found, ignore_index=True)

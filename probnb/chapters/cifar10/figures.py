@@ -59,8 +59,8 @@ def ratio_figure(ratios, paper):
         markers=True, dashes=False, height=2.9, aspect=1.05,
     )  # fmt: skip
     grid.set(xscale="log", ylim=(0, 30), xticks=[1e-2, 1e-6, 1e-12, 1e-16])
+    grid.axes.flat[0].invert_xaxis()  # which both panels share
     for ax in grid.axes.flat:
-        ax.invert_xaxis()
         ax.axhspan(*paper["ratio"].agg(["min", "max"]), color=COLOURS["yellow"], alpha=0.4, lw=0)
     grid.set_axis_labels("Clipping before the logarithm", "KL$_p$ / MSE$_p$")
     grid.set_titles("{col_name}")
@@ -158,7 +158,6 @@ def brier_figure(found):
     """
     _, ax = plt.subplots(figsize=(7.2, 1 + 0.4 * found["task"].nunique()), layout="constrained")
     sns.stripplot(found, x="rank", y="task", hue="kind", dodge=True, jitter=False, size=7, ax=ax)
-    ax.axvline(0, color=COLOURS["grey"], lw=1)
-    ax.set(xlabel="Rank correlation of Brier score and MSE$_p$", ylabel="", xlim=(None, 1.02))
+    ax.set(xlabel="Rank correlation of Brier score and MSE$_p$", ylabel="", xlim=(0.5, 1.02))
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
     return ax

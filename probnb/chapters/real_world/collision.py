@@ -66,12 +66,11 @@ def sizes(height):
 
 def network(profile, splits):
     """The paper's VGG-16 where the profile asks for it, else one that looks inside the box."""
-    from ...training.dashcam_network import DashNet
     from ...training.models import network as spec
 
     if profile.stem == "large":
         return spec("vgg16_bn")
-    return spec(DashNet, width=profile.width)
+    return spec("dashcam", width=profile.width)
 
 
 def references(splits, seed=0):

@@ -90,11 +90,10 @@ def _count(images):
 def network(profile, splits):
     """The paper's ResNet-18 where the profile asks for it, else the small network."""
     from ...training.models import network as spec
-    from ...training.rain_network import RainNet
 
     if profile.stem == "large":
         return spec("resnet18", width=profile.width, stem="large")
-    return spec(RainNet, width=profile.width)
+    return spec("rain", width=profile.width)
 
 
 def describe(splits):

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from probnb.empirical import p_emp_bin, p_emp_kernel
+from probnb.training.cape import p_emp_bin, p_emp_kernel
 
 
 def brute_force(p_hat, y, r, sigma):

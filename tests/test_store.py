@@ -1,0 +1,61 @@
+"""Files of finished work: whole or not at all, and readable by whoever may read."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from probnb.data.bags import write_bags
+
+from probnb import calibrators, store
+
+
+def test_the_store_reads_only_what_it_wrote(tmp_path):
+    store.save(tmp_path / "a", {"x": torch.arange(3)}, {"loss": float("inf")})
+    tensors, meta = store.load(tmp_path / "a")
+    assert tensors["x"].tolist() == [0, 1, 2]
+    assert meta == {"loss": float("inf"), "sha256": store.checksum(tmp_path / "a")}
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        store.load(tmp_path / "b")
+    (tmp_path / "b").write_bytes(b"not safetensors at all")
+    with pytest.raises(ValueError, match="written by probnb"):
+        store.load(tmp_path / "b")
+    with pytest.raises(RuntimeError):
+        store.replace_file(tmp_path / "c", half)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+
+
+def half(path):
+    path.write_text("half")
+    raise RuntimeError("killed while writing")
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_finished_files_have_the_modes_that_the_umask_gives(tmp_path, umask, mode):
+    """safetensors writes for the owner alone, so that no other user could read a result."""
+    frame = pd.DataFrame({"x": [1.0]})
+    scaling = calibrators.TemperatureScaling().fit(np.eye(4)[:, :2], [0, 1, 0, 1])
+    before = os.umask(umask)
+    try:
+        store.save(tmp_path / "runs" / "fit", {"x": torch.zeros(2)}, {})
+        store.replace_file(tmp_path / "table.parquet", frame.to_parquet)
+        calibrators.save(tmp_path / "calibrator.json", scaling)
+        for name in ("bags.h5", "bags.safetensors"):
+            write_bags(tmp_path / name, [np.zeros((2, 3), np.float32)])
+        found = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.rglob("*") if p.is_file()}
+    finally:
+        os.umask(before)
+    assert len(found) == 5 and set(found.values()) == {mode}, found
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid() != 0, reason="needs two users")
+def test_what_one_user_makes_another_reads():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        store.save(f"{folder}/runs/fit", {"x": torch.arange(3)}, {})
+        code = f"import os; os.setuid(65534); open('{folder}/runs/fit', 'rb').read()"
+        assert subprocess.run([sys.executable, "-S", "-c", code], cwd="/").returncode == 0
