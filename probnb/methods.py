@@ -77,6 +77,8 @@ class Method:
     folds : int, default=0
         In how many parts the training rows are cut, so that each part is taught by a network that
         did not see it; 0 for the row's networks as they are, which have seen every row.
+    repeats : int, default=1
+        How many such cuts; a row is then taught by the mean of as many networks.
     recipe : dict, default={}
         What this row has of its own in its recipe: names in `RECIPE`. A cosine goes to its end.
 
@@ -97,6 +99,7 @@ class Method:
     grid: dict = field(default_factory=dict, hash=False)
     teachers: str | None = None
     folds: int = 0
+    repeats: int = 1
     recipe: dict = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
@@ -140,6 +143,7 @@ class Method:
 
     def _check_teachers(self):
         check_integer(self.folds, "folds", minimum=0)
+        check_integer(self.repeats, "repeats")
         taught = self.targets in ("taught", "taught_platt")
         if taught != (self.teachers is not None):
             raise ValueError(
@@ -147,8 +151,8 @@ class Method:
                 f"for others; got {self.teachers!r} for {self.targets!r}."
             )
         if not taught:
-            if self.folds:
-                raise ValueError("folds are for rows with teachers.")
+            if self.folds or self.repeats > 1:
+                raise ValueError("folds and repeats are for rows with teachers.")
             return
         row = METHODS[check_choice(self.teachers, METHODS, "teachers")]
         whole = row.calibrator is None and row.epoch == "best"

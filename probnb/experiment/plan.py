@@ -159,14 +159,15 @@ def _teachers(method, profile, network, seed):
     if method.teachers is None:
         return ()
     row, teachers = METHODS[method.teachers], []
-    for member in range(method.folds or _members(row, profile)):
+    for member in range(method.folds * method.repeats or _members(row, profile)):
         job, *others = _candidates(row, profile, network, seed, member)
         if others:
             raise ValueError(
                 f"teachers must be a row with one candidate; {method.teachers!r} has several."
             )
         if method.folds:
-            job = replace(job, fold=(member, method.folds, seed))
+            repeat, which = divmod(member, method.folds)
+            job = replace(job, fold=(which, method.folds, seed + repeat))
             if job.recipe.schedule == "plateau":  # cross entropy without an end is for figures
                 job = replace(job, recipe=replace(job.recipe, patience=profile.patience))
         teachers.append(job)

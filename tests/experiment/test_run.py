@@ -30,12 +30,12 @@ from probnb.training.losses import CrossEntropy
 from probnb.training.models import network
 from probnb.training.targets import Observed, Resampled
 
-SMALL = make_profile("smoke", images=120, epochs=2, patience=1)
+SMALL = make_profile("smoke", images=120, size=16, width=4, epochs=2, patience=1)
 
 
 @pytest.fixture(scope="module")
 def splits():
-    return load_faces("linear", size=32, n=120, seed=0)
+    return load_faces("linear", size=16, n=120, seed=0)
 
 
 @pytest.fixture(scope="module")
