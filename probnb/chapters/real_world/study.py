@@ -133,7 +133,8 @@ def score(runs, replicates=1000, metrics=("brier", "auc", "ece")):
         In the order of `METHODS`, references last.
     """
     tests = test_rows(runs)
-    shared = len(tests) > 1 and all(t["id"].equals(tests[0]["id"]) for t in tests[1:])
+    same = [all(t[c].equals(tests[0][c]) for c in ("id", "y")) for t in tests[1:]]
+    shared = len(tests) > 1 and all(same)
     if not shared and not runs["data"].iloc[0].startswith("simulated"):  # folds of one data set
         tests = [pd.concat(tests, ignore_index=True)]
     columns = [c for c in METHODS if c in tests[0]]
