@@ -27,6 +27,7 @@ __all__ = [
     "add_references",
     "correspondence",
     "difference_table",
+    "gap_table",
     "label_of",
     "runs_like",
     "scenario_probabilities",
@@ -158,7 +159,7 @@ def score(runs, replicates=1000, metrics=("brier", "auc", "ece")):
 
 
 def score_table(scores):
-    """Show the scores, times 100, and the Brier score less the constant's and cross entropy's.
+    """Show the scores, times 100.
 
     Parameters
     ----------
@@ -182,11 +183,20 @@ def score_table(scores):
     if constant in point.index:
         skill = 100 * (1 - point["brier"] / point.loc[constant, "brier"])
         shown["skill"] = [f"{v:.1f}" for v in skill]
-    for name in (n for n in (constant, "ce") if n in point.index):
-        shown[f"Brier less {label_of(name)}"] = [
-            "" if row == name else scores.difference(row, name).text() for row in point.index
-        ]
     return shown.rename(index=label_of)
+
+
+def gap_table(scores):
+    """Show the Brier score, times 100, less the constant's and less cross entropy's."""
+    rows = scores.point.index
+    found = {
+        f"less {label_of(name)}": [
+            "" if row == name else scores.difference(row, name).text() for row in rows
+        ]
+        for name in (TASKS[scores.task].constant, "ce")
+        if name in rows
+    }
+    return pd.DataFrame(found, [label_of(row) for row in rows])
 
 
 def difference_table(scores, pairs, **columns):
