@@ -14,6 +14,7 @@
 # ---
 
 # %% [markdown]
+#
 
 # %% [markdown]
 # # The method: CaPE in forty lines
@@ -244,7 +245,7 @@ facets = figures.movement_figure(moves, "last epoch", shown)
 # %% tags=["remove-cell"]
 # What the prose says, checked on the numbers of this run: a page that says otherwise is not built.
 if not smoke() and seed == 0:
-    error = study.scores(fits).set_index(["start", "targets", "epoch"])["MSE_p"]
+    error = study.scores(fits).set_index(["start", "targets", "epoch"])["MSE_p"].sort_index()
     last, memory = setting.finetune_epochs, study.memorised(moves)
     early = error["early stop", "calibration only", 0]
     for start in networks:
