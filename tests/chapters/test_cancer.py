@@ -5,6 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from probnb.data.bags import write_bags
+from probnb.data.cohort import Cohort, survival_splits
+from probnb.data.simulated_slides import simulate_follow_up, survival_probability
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
@@ -19,9 +22,6 @@ from probnb.chapters.real_world import (
 )
 from probnb.chapters.real_world.cancer import TASK
 from probnb.chapters.real_world.task import get_task
-from probnb.data.bags import write_bags
-from probnb.data.cohort import Cohort, survival_splits
-from probnb.data.simulated_slides import simulate_follow_up, survival_probability
 from probnb.experiment.plan import plan
 from probnb.experiment.results import collect
 from probnb.experiment.run import run_jobs

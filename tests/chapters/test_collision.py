@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from probnb.data.traffic_drawing import boxes_of, look_of
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
@@ -13,7 +14,6 @@ from probnb.chapters.real_world.collision_words import skewed_claims
 from probnb.chapters.real_world.task import get_task
 from probnb.data import traffic_model
 from probnb.data.dashcam import DashcamInputs
-from probnb.data.traffic_drawing import boxes_of, look_of
 from probnb.training import losses
 from probnb.training.models import DashNet, _coverage
 

@@ -21,7 +21,15 @@ from ...training.cape import CAPE, Calibrated, p_emp_bin
 from ...training.loop import fit
 from ...training.models import network
 
-__all__ = ["RULES", "SEVERAL", "choose", "first_targets", "run_several", "run_stopping", "three_outcomes"]
+__all__ = [
+    "RULES",
+    "SEVERAL",
+    "choose",
+    "first_targets",
+    "run_several",
+    "run_stopping",
+    "three_outcomes",
+]
 
 RULES = ("val CE", "val Brier", "val CE after Platt", "patience 2", "patience 4", "last")
 """What is looked at on validation data after every epoch; the least of it is kept.
