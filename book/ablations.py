@@ -22,8 +22,9 @@
 # *Its settings do not matter as far as we can see, and starting it from random weights, which the paper finds
 # worse in every cell of its Table 12, is not worse here. What helps on drawn faces is whatever averages the
 # noise of training away: an ensemble, a network that learns from one, or simply the average of a network's
-# own weights, which costs half a training more. The figure shows all rows of Section 4 less cross entropy;
-# five seeds are too few to prove any of them once it counts that seventeen were tried.*
+# own weights, which costs half a training more. The figure shows what we tried, less cross entropy, and in brackets
+# what it cost in trainings of it; five seeds are too few to prove any of it once it counts that seventeen rows
+# were tried.*
 
 # %% tags=["parameters"]
 studies = None  # what to train here, such as "targets, weighted"; None is a few quick ones
@@ -63,8 +64,7 @@ use_style()
 
 # %% tags=["hide-input"]
 targets = study.compare(study.read_study(kept, "targets"), base="ce")
-label = "MSE$_p$ less that of CE early-stop (× 100); cost in CE trainings"
-ax = forest(figures.by_label(targets, costs=True), xlabel=label)
+ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of CE (× 100)")
 
 # %% [markdown]
 # **How we know.** Every seed draws its own faces, outcomes, weights and order, so that Student's interval over

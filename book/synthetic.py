@@ -16,24 +16,15 @@
 # %% [markdown]
 # # Synthetic data: when the probability is known
 #
-# Will this person fall ill? Their face shows their age, the age sets a risk $p = \psi(\text{age})$,
-# and chance decides the outcome $y \sim \text{Bernoulli}(p)$. A network sees faces and outcomes,
-# never risks. Because we made the risks, we can do what nobody can on real data: compare each
-# prediction $\hat p$ with the probability $p$ that it is meant to estimate.
-#
-# This chapter is Section 7.1 of {cite}`liu2022deep` for one scenario at a time: its column of Table 1, its
-# table in the appendix, and the figures on overfitting, learning curves and reliability. All five
-# scenarios stand side by side in {doc}`results`. It answers three questions.
-#
-# 1. What happens to predicted probabilities when a network is trained for too long?
-# 2. Which methods do better than stopping early?
-# 3. How much of CaPE's gain is due to its calibration epochs, and how much to the additional
-#    training at a low learning rate that comes with them?
-#
-# Everything runs on faces that are drawn by a program, in minutes on two cores. With one more
-# parameter, `data_dir`, the same notebook runs on the photographs of UTKFace.
+# What happens to predicted probabilities when a network is trained for too long, and what does
+# better than stopping early? A face shows an age, the age sets a risk $p = \psi(\text{age})$, and
+# chance decides the outcome $y \sim \text{Bernoulli}(p)$: a network sees faces and outcomes, never
+# risks, and because we made the risks we can do what nobody can on real data and compare each
+# prediction $\hat p$ with the probability $p$ that it is meant to estimate. Trained for too long the
+# predictions move to 0 and 1 and leave the truth; the figure shows it, and the table of verdicts at
+# the end says which methods do better than stopping early in this run.
 
-# %% tags=["hide-cell"]
+# %% tags=["remove-cell"]
 # Overrides of the profile: a value, or several to try; None leaves what the profile has.
 images = size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
@@ -54,7 +45,7 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 replicates = 1000  # bootstrap replicates
 retrain = False  # train again what other code has trained
 
-# %% tags=["hide-input"]
+# %% tags=["remove-cell"]
 from probnb.experiment import profiles
 from probnb.notebook import check_parameters, default_profile, find_path, results_path
 
@@ -79,65 +70,37 @@ profile = default_profile(profile)
 settings = profiles.profile_of(profile, globals())
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
-
-# %% [markdown]
-# ## The task
-
-# %% tags=["hide-input"]
-from IPython.display import Markdown
-
-from probnb.chapters.synthetic import words
-from probnb.data.faces import load_faces
+from probnb.chapters.synthetic import figures, study
+from probnb.plots.faces import face_grid
+from probnb.plots.reliability import reliability_grid
 from probnb.plots.style import use_style
+from probnb.training.batches import device_type, precision_of
 
 use_style()
+
+# %% [markdown]
+# The experiment is this cell. Every row of the table is a schedule of soft targets, a loss and a
+# start (`probnb.methods`); `plan` lists the trainings that the rows need, `run_jobs` does each one
+# once and keeps it, and `collect` lets validation cross entropy choose and predicts the test faces.
+
+# %%
+from probnb.data.faces import load_faces
+from probnb.experiment.plan import plan
+from probnb.experiment.results import collect, on_test
+from probnb.experiment.run import run_jobs
+
 splits = load_faces(
     scenario, data_dir, size=settings.size, n=settings.images, seed=seed, mirror=mirror
 )
-Markdown(words.task_sentence(splits))
-
-# %% tags=["hide-input"]
-from probnb.chapters.synthetic.figures import spread_of_ages
-from probnb.plots.faces import face_grid
-
-test = splits.test
-if data_dir is None:  # drawn faces only: photographs of people stay out of the report
-    some = spread_of_ages(test.groups, 24)
-    axes = face_grid(test.inputs[some], ages=test.groups[some], columns=12)
-
-# %% [markdown]
-# Faces of the test set by age (years). The cues are noisy, as in life: hair greys and thins, faces
-# lengthen and wrinkle, each at its own pace, while pose, light, skin tone and background say
-# nothing about age.
-
-# %% tags=["hide-input"]
-from probnb.chapters.synthetic.figures import scenario_figure
-
-train = splits.train
-axes = scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
-
-# %% [markdown]
-# ## Training
-#
-# Every method is *a schedule of soft targets* and *a loss*, from *a start*, and goes through the same
-# loop (`probnb.training.fit`). The early-stopped network is the one with the lowest cross entropy on
-# validation data; the strength of each regulariser, and the learning rate and bins of CaPE, are
-# chosen by the same criterion from small grids. The best case has outcomes drawn afresh in each epoch,
-# as if there were no end of data. CaPE starts from the early-stopped network, and so does its control,
-# *CE fine-tuned*, which does the same without calibration epochs; the start itself is a candidate.
-
-# %%
-from probnb.experiment.plan import plan
-from probnb.experiment.run import run_jobs
-
 jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
-
-# %% tags=["hide-input"]
-from probnb.experiment.results import collect, on_test, write_results
-from probnb.training.batches import device_type, precision_of
-
 outcome = collect(jobs, fits, splits)
+table = on_test(outcome.predictions)
+y, p, predictions = table["y"], table["p"], table[methods]
+
+# %% tags=["remove-cell"]
+from probnb.experiment.results import write_results
+
 run = write_results(
     results_dir / "synthetic",
     outcome,
@@ -151,35 +114,86 @@ run = write_results(
     device=device_type(device),
     precision=precision_of(device_type(device)),
 )
-Markdown(words.record_sentence(run, outcome))
+
+# %% tags=["remove-input"]
+columns = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
+axes = figures.overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
 
 # %% [markdown]
-# ## Overfitting, and what mitigates it
-#
-# Each point is a test face: its prediction $\hat p$ across, its true probability $p$ up. Black
-# marks are the reliability diagram, which needs no truth: the mean outcome of faces with similar
-# predictions. A perfect model puts everything on the diagonal. In *Discrete*, where $p$ has five
-# values, histograms of the predictions show the same.
+# Each blue point is a test face: its prediction across, its true probability up. Black marks are the
+# reliability diagram, which needs no truth: the mean outcome of faces with similar predictions. A
+# perfect model puts everything on the diagonal. (In *Discrete*, where $p$ has five values,
+# histograms of the predictions show the same.)
 
-# %% tags=["hide-input"]
-from probnb.chapters.synthetic.figures import overfitting_figure
+# %% tags=["remove-input"]
+from IPython.display import Markdown
 
-table = on_test(outcome.predictions)
-y, p, predictions = table["y"], table["p"], table[methods]
-columns = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
-axes = overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
+kept = study.kept_start(outcome.chosen)
+note = (
+    "Kept its start: **{}**. No epoch of its fine-tuning had a lower validation cross entropy than "
+    "the early-stopped network that it began from, so its predictions, and its panels and lines "
+    "below, are those of *CE early-stop*. Where the fine-tunings went all the same is drawn under "
+    "[Fine-tuning](#fine-tuning)."
+)
+Markdown("\n\n".join(note.format(label) for label in kept))
+
+# %% [markdown]
+# This chapter is Section 7.1 of {cite}`liu2022deep` for one scenario at a time. All five scenarios
+# and several seeds stand side by side in {doc}`results`, and {doc}`method` shows CaPE itself. The
+# faces are drawn by a program, and everything takes minutes on two cores; with one more parameter,
+# `data_dir`, the same notebook runs on the photographs of UTKFace.
+
+# %% tags=["remove-input"]
+study.facts(splits, run, outcome)
+
+# %% [markdown]
+# ## The task
+
+# %% tags=["remove-input"]
+test = splits.test
+if data_dir is None:  # drawn faces only: photographs of people stay out of the report
+    some = figures.spread_of_ages(test.groups, 24)
+    axes = face_grid(test.inputs[some], ages=test.groups[some], columns=12)
+
+# %% [markdown]
+# Faces of the test set by age (years). The cues are noisy, as in life: hair greys and thins, faces
+# lengthen and wrinkle, each at its own pace, while pose, light, skin tone and background say
+# nothing about age. Below, $\psi$, the probabilities it gives to the training faces, and their
+# outcomes.
+
+# %% tags=["remove-input"]
+train = splits.train
+axes = figures.scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
 
 # %% [markdown]
 # ## Learning curves
 #
-# From forty epochs on, means over five, as in the paper. The dotted line marks the early-stopped network. Cross
-# entropy goes on to fall on the training data while everything that matters gets worse. The
-# fine-tunings start at the line.
+# The dotted line marks the early-stopped network, the one with the lowest cross entropy on
+# validation data. Cross entropy on the training data goes on to fall while everything that matters
+# gets worse. From forty epochs on the lines are means over five, as in the paper.
 
-# %% tags=["hide-input"]
-from probnb.chapters.synthetic.figures import learning_curves
+# %% tags=["remove-input"]
+axes = figures.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
 
-axes = learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
+# %% [markdown]
+# ## Fine-tuning
+#
+# CaPE starts from the early-stopped network, and so does its control, *CE fine-tuned*, which does
+# the same without calibration epochs: only the difference between the two is due to calibration.
+# Epoch 0 is the start, which is a candidate itself; a ring is the epoch that validation kept, and
+# crosses are calibration epochs.
+
+# %% tags=["remove-input"]
+facets = figures.finetuning_figure(outcome)
+
+# %% [markdown]
+# The values that validation cross entropy chose, and how many calibration epochs lie behind each kept
+# model:
+
+# %% tags=["remove-input"]
+from probnb.experiment import summary
+
+summary.chosen_table(outcome.chosen)
 
 # %% [markdown]
 # ## The table
@@ -187,46 +201,55 @@ axes = learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
 # Times 100; ± is one standard deviation over bootstrap resamples of the test rows, which is also
 # what the paper's ± is. The paper's numbers are those of its appendix, for UTKFace (it does not state
 # the size of its images) with a full ResNet-18; an asterisk marks a misprint or a suspect value (see
-# {doc}`errata`).
+# {doc}`errata`). The best case, *CE + resampled labels*, has outcomes drawn afresh in each epoch, as
+# if there were no end of data.
 
-# %% tags=["hide-input"]
-from probnb.experiment import summary
+# %%
 from probnb.metrics import bootstrap
 
 result = bootstrap(y, predictions, p, replicates=replicates, seed=seed)
-table = summary.comparison_table(result, scenario)
-table[["MSE_p", "KL_p"]]
 
-# %% tags=["hide-input"]
-table[["Brier", "ECE"]]
+# %% tags=["remove-input"]
+comparison = summary.comparison_table(result, scenario)
+comparison[["MSE_p", "KL_p"]]
 
-# %% tags=["hide-input"]
-table[["MCE", "KS"]]
+# %% tags=["remove-input"]
+comparison[["Brier", "ECE"]]
 
-# %% tags=["hide-input"]
-table[["AUC", "NLL"]]
+# %% tags=["remove-input"]
+comparison[["MCE", "KS"]]
 
-# %% [markdown]
-# The values that validation cross entropy chose, and how many calibration epochs lie behind each kept
-# model. A kept epoch of 0 is the start:
-
-# %% tags=["hide-input"]
-summary.chosen_table(outcome.chosen)
+# %% tags=["remove-input"]
+comparison[["AUC", "NLL"]]
 
 # %% [markdown]
 # ## Reliability of every method
 
-# %% tags=["hide-input"]
-from probnb.chapters.synthetic.figures import labelled
-from probnb.plots.reliability import reliability_grid
-
-axes = reliability_grid(y, labelled(predictions), p=p)
+# %% tags=["remove-input"]
+axes = reliability_grid(y, figures.labelled(predictions), p=p)
 
 # %% [markdown]
-# ## What these numbers say
+# ## What this run shows
+#
+# Differences in $\mathrm{MSE}_p$ (times 100) from *CE early-stop*, with 95 % intervals over the same
+# resampled test faces, and for CaPE the difference from its control. *Lower* and *higher* are where
+# the interval leaves out 0.
 
-# %% tags=["hide-input"]
-Markdown(words.seed_sentence(outcome))
+# %% tags=["remove-input"]
+study.verdicts(result, outcome.chosen).style.set_table_attributes('class="sentences"')
 
-# %% tags=["hide-input"]
-Markdown(summary.conclusions(result, scenario))
+# %% [markdown]
+# There is one training of each row, and the intervals say nothing about another seed. How much that
+# leaves out can be seen from the members of the deep ensemble, which are early-stopped CE trainings
+# that differ in their seed alone (MSE_p times 100; a row of its own where the ensemble was not asked
+# for stays empty):
+
+# %% tags=["remove-input"]
+study.member_errors(outcome).describe()[["count", "mean", "std", "min", "max"]].to_frame().T.round(
+    2
+)
+
+# %% [markdown]
+# Of two rows that were trained apart, a difference of less than about 2.8 of these standard
+# deviations may be the luck of a seed. Fine-tunings and calibrators share their start with CE
+# early-stop, so that most of that luck cancels.

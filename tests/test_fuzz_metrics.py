@@ -23,9 +23,7 @@ from probnb.metrics import (
     ece_smooth,
     evaluate,
     ks_curves,
-    noise_ceiling,
     reliability_bins,
-    repeated_difference,
     repeated_distance,
 )
 from probnb.training.cape import p_emp_bin, p_emp_kernel
@@ -137,8 +135,6 @@ def test_repeated_outcomes(x):
     for metric in ("mse_p", "kl_p"):
         options = {"metric": metric, "weights": w, "groups": groups, "may_be_nan": True}
         named_or_numbers(repeated_distance, k, counts, x["p_hat"], **options)
-        named_or_numbers(repeated_difference, k, counts, x["p_hat"], x["p"], **options)
-    named_or_numbers(noise_ceiling, k, counts, weights=w, groups=groups, may_be_nan=True)
 
 
 @FUZZ

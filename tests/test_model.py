@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from probnb.model import Model, load_model, save_model
+from probnb.predict import predict_images
 
 from probnb.__main__ import main
 from probnb.calibrators import PlattScaling
 from probnb.data import ProbabilityData, Splits
 from probnb.data.base import channel_scale
 from probnb.data.drawn import drawn_faces
-from probnb.model import Model, load_model, save_model
-from probnb.predict import predict_images
 from probnb.training.batches import make_fabric
 from probnb.training.loop import Recipe, fit
 from probnb.training.models import network

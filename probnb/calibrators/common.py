@@ -5,24 +5,27 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from pandas import factorize
 from scipy.sparse import issparse
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..metrics.sample import check_row_weights
 from ..metrics.scores import CLIP
-from ..validation import check_probabilities, refuse_masked
+from ..validation import check_integer, check_probabilities, refuse_masked
 
-__all__ = ["logits_from_probabilities"]
+__all__ = ["cross_fit_folds", "logits_from_probabilities"]
 
 LARGEST = 1e150
 """Logits beyond it are no logits, and their squares no numbers."""
 
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
 EXCESS = 1e-9  # log-loss above the optimum at which a fit counts as having reached it
+STEEPER = 1e-4  # the same where the ridge is in the way
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -181,6 +184,45 @@ def logits_from_probabilities(p):
     return logit(p)[:, None] * [-0.5, 0.5]
 
 
+def cross_fit_folds(y, groups=None, folds=5, seed=0):
+    """Rows to fit and rows to judge, fold by fold: both outcomes in each fit, groups whole.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Outcomes, 0 and 1.
+    groups : array-like of shape (n,), optional
+        What rows share; no fold cuts through a group.
+    folds : int, default=5
+        At most; fewer where an outcome or the groups are few.
+    seed : int, default=0
+        Seed that shuffles rows or groups into folds.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+        Places of the rows to fit and of those to judge.
+
+    Raises
+    ------
+    ValueError
+        If rows are too few for both outcomes to be in every fit.
+    """
+    codes, number = (None, len(y)) if groups is None else (factorize(groups)[0], len(set(groups)))
+    folds = min(check_integer(folds, "folds", 2), int(min(y.sum(), (1 - y).sum())), number)
+    if folds < 2:
+        raise ValueError(
+            "y_true must have two rows of each outcome, and groups two groups; got "
+            f"{int(y.sum())} ones in {len(y)} rows"
+            + ("." if groups is None else f" and {number} groups.")
+        )
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splits = list(kind(folds, shuffle=True, random_state=seed).split(y, y, codes))
+    if not all(np.ptp(y[train]) > 0 for train, _ in splits):
+        raise ValueError("groups must leave both outcomes in every fit; one fold takes all of one.")
+    return splits
+
+
 def two_columns(log_odds):
     """Probabilities of both outcomes, each with full relative precision."""
     return np.column_stack([expit(-log_odds), expit(log_odds)])
@@ -203,60 +245,12 @@ def unreached(calibrator, excess, why):
     warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
 
-def solve_logistic(X, y, weights, start, penalty=0.0):
-    """Minimise the mean log-loss of ``expit(X @ theta)`` by Newton's method.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, k)
-        Columns of about unit size.
-    y : ndarray of shape (n,)
-        Outcomes, or targets in [0, 1].
-    weights : ndarray of shape (n,)
-        Weights with the sum 1.
-    start : ndarray of shape (k,)
-        Where to start. ``RIDGE * |theta - start|**2`` is added, so that a best theta exists and
-        is unique for any data, with a log-loss not above that of `start`.
-    penalty : float or ndarray of shape (k,), default=0
-        Weights of a further penalty, ``penalty * theta**2``.
-
-    Returns
-    -------
-    theta : ndarray of shape (k,)
-        The minimiser.
-    excess : float
-        How far the objective may be above its minimum: half of Newton's decrement.
-    """
-
-    def value(theta):
-        loss = log_loss(X @ theta, y, weights)
-        return loss + np.sum(RIDGE * (theta - start) ** 2 + penalty * theta**2)
-
-    def gradient(theta):
-        residual = weights * (expit(X @ theta) - y)
-        return residual @ X + 2 * RIDGE * (theta - start) + 2 * penalty * theta
-
-    def hessian(theta):
-        q = expit(X @ theta)
-        return (X.T * (weights * q * (1 - q))) @ X + np.diag(2 * RIDGE + 2 * penalty + 0 * theta)
-
-    theta = np.array(start, dtype=np.float64)
-    for _ in range(200):
-        slope = gradient(theta)
-        step = -np.linalg.solve(hessian(theta), slope)
-        excess = -slope @ step / 2
-        if excess < 1e-17:
-            break
-        here, size = value(theta), 1.0
-        # Convex: a point on the step where the slope still falls is lower, rounding or not.
-        while (
-            gradient(theta + size * step) @ step > 0
-            and value(theta + size * step) > here - 1e-4 * size * excess
-            and size > 1e-12
-        ):
-            size /= 2
-        theta = theta + size * step
-    return theta, excess
+def warn_if_steeper_is_better(calibrator, log_odds, y, weights):
+    """Say where the optimum is out of reach: separable rows want a map that is ever steeper."""
+    here = log_loss(log_odds, y, weights)
+    excess = here - min(log_loss(k * log_odds, y, weights) for k in (1, 10, 1e3, 1e6))
+    if excess > STEEPER:
+        unreached(calibrator, excess, "the rows are separable, and no map is steep enough")
 
 
 def _as_columns(X):

@@ -3,7 +3,7 @@
 Nobody knows the probability that a person calls a face neutral, but ten people who were asked
 about the same face measure it. One of their votes, drawn at random, becomes the outcome y that
 training and every ordinary metric see; the others, k of n, say how far a prediction is from the
-probability, without bias, through `probnb.metrics.repeated`.
+probability, without bias, through `probnb.metrics.repeated_distance`.
 """
 
 from __future__ import annotations

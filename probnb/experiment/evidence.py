@@ -98,7 +98,12 @@ def values(line, metric):
     an ensemble's other members), each at its kept epoch: the baseline that no luck of one training
     moves.
     """
-    results, test = tables(line)
+    return dict(_values(line.run.directory, metric))
+
+
+@lru_cache(maxsize=4096)
+def _values(directory, metric):
+    results, test = _read(directory)
     truth = {"weights": test.get("weight")}
     if METRICS[metric].needs_truth:
         if "p" not in test:

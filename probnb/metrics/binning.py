@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..validation import check_choice, check_integer
-from .sample import bin_starts, check_sample
+from .sample import bin_starts, check_sample, effective_rows
 
 __all__ = ["ReliabilityBins", "ece", "ks_curves", "ks_error", "mce", "reliability_bins"]
 
@@ -115,7 +115,6 @@ def sample_bins(sample, bins):
     starts = bin_starts(p, w, bins)
     ends = np.append(starts[1:], len(p))
     mass = np.add.reduceat(w, starts)
-    scaled = w / np.repeat(np.maximum.reduceat(w, starts), ends - starts)  # squares stay above 0
     mean_prediction = np.add.reduceat(w * p, starts) / mass
     return ReliabilityBins(
         edges=np.concatenate([[0.0], p[starts[1:]], [1.0]]),
@@ -124,7 +123,7 @@ def sample_bins(sample, bins):
         mean_outcome=np.add.reduceat(w * y, starts) / mass,
         count=ends - starts,
         weight=mass / mass.sum(),
-        effective=np.add.reduceat(scaled, starts) ** 2 / np.add.reduceat(scaled**2, starts),
+        effective=effective_rows(w, starts),
     )
 
 

@@ -10,11 +10,9 @@ from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit  # Student's distribution
 
 from ..validation import check_number
+from .intervals import FEWEST
 
 __all__ = ["FEWEST", "Difference", "compare", "difference", "holm"]
-
-FEWEST = 5
-"""With fewer rows or groups than this no interval over them is given."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,8 @@ class Difference:
 
     def text(self, scale=100, digits=2):
         """Return such as ``+0.12 [-0.05, +0.30]``, times `scale`; small ones with more digits."""
+        if np.isnan(self.value):
+            return "not defined"  # AUC of one class, or infinity less infinity
         if 0 < abs(scale * self.value) < 0.5 * 10.0**-digits:
             digits += 2
         value, low, high = (f"{scale * v:+.{digits}f}" for v in (self.value, self.low, self.high))
@@ -99,22 +99,21 @@ def difference(values, samples=None, units=None, shared=False, level=0.95):
     """
     check_number(level, "level", 0, 1, exclusive=True)
     values = np.atleast_1d(np.asarray(values, dtype=float))
-    seeds, mean = len(values), float(values.mean()) if len(values) else np.nan
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        seeds, mean = len(values), float(values.mean()) if len(values) else np.nan
     if values.ndim != 1 or not seeds:
         raise ValueError(f"values must hold one number for each seed; got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        return Difference(mean, *[np.nan] * 4, seeds, units)
     parts, units = _variances(values, samples, units, shared)
-    if parts is None or not np.isfinite(mean):
+    if parts is None:
         return Difference(mean, *[np.nan] * 4, seeds, units)
 
     def half(level):
         return np.sqrt(sum(stdtrit(df, (1 + level) / 2) ** 2 * v for v, df in parts))
 
-    low, high, std = (
-        mean - half(level),
-        mean + half(level),
-        float(np.sqrt(sum(v for v, _ in parts))),
-    )
-    return Difference(mean, low, high, std, _p_value(abs(mean), parts, half), seeds, units)
+    std, p = float(np.sqrt(sum(v for v, _ in parts))), _p_value(abs(mean), parts, half)
+    return Difference(mean, mean - half(level), mean + half(level), std, p, seeds, units)
 
 
 def _variances(values, samples, units, shared):
@@ -143,11 +142,9 @@ def _p_value(distance, parts, half):
     """One less the level at which the interval ends at 0."""
     if len(parts) == 1 or not parts[1][0]:
         variance, df = parts[0]
-        return (
-            float(2 * stdtr(df, -distance / np.sqrt(variance)))
-            if variance
-            else 1.0 * (not distance)
-        )
+        if not variance:
+            return 0.0 if distance else 1.0
+        return float(2 * stdtr(df, -distance / np.sqrt(variance)))
     if distance <= half(1e-12):
         return 1.0
     if distance >= half(1 - 1e-12):

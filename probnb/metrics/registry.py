@@ -41,6 +41,8 @@ class Metric:
         Whether it compares with the true probabilities instead of outcomes.
     lower_is_better : bool, default=True
         Which direction is better.
+    bounds : (float, float), optional
+        Least and largest value that it can have.
     """
 
     function: Callable
@@ -49,6 +51,7 @@ class Metric:
     ranked: Callable | None = None
     needs_truth: bool = False
     lower_is_better: bool = True
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def of(self, sample, weights=None):
         """Return the value on a checked sample, with other weights if given."""
@@ -63,15 +66,17 @@ class Metric:
         return float(self.function(truth, sample.p_hat, weights=weights))
 
 
+UNIT, POSITIVE = (0.0, 1.0), (0.0, math.inf)
+
 METRICS = {
-    "mse_p": Metric(scores.mse_p, "MSE_p", scores.mse_p_rows, needs_truth=True),
-    "kl_p": Metric(scores.kl_p, "KL_p", scores.kl_p_rows, needs_truth=True),
-    "ece": Metric(binning.ece, "ECE", ranked=binning.ece_ranked),
-    "mce": Metric(binning.mce, "MCE", ranked=binning.mce_ranked),
-    "ks": Metric(binning.ks_error, "KS", ranked=binning.ks_ranked),
-    "brier": Metric(scores.brier, "Brier", lambda s: (s.p_hat - s.y) ** 2),
-    "auc": Metric(scores.auc, "AUC", ranked=scores.auc_ranked, lower_is_better=False),
-    "nll": Metric(scores.nll, "NLL", lambda s: scores.nll_rows(s.y, s.p_hat)),
+    "mse_p": Metric(scores.mse_p, "MSE_p", scores.mse_p_rows, needs_truth=True, bounds=UNIT),
+    "kl_p": Metric(scores.kl_p, "KL_p", scores.kl_p_rows, needs_truth=True, bounds=POSITIVE),
+    "ece": Metric(binning.ece, "ECE", ranked=binning.ece_ranked, bounds=UNIT),
+    "mce": Metric(binning.mce, "MCE", ranked=binning.mce_ranked, bounds=UNIT),
+    "ks": Metric(binning.ks_error, "KS", ranked=binning.ks_ranked, bounds=UNIT),
+    "brier": Metric(scores.brier, "Brier", lambda s: (s.p_hat - s.y) ** 2, bounds=UNIT),
+    "auc": Metric(scores.auc, "AUC", ranked=scores.auc_ranked, lower_is_better=False, bounds=UNIT),
+    "nll": Metric(scores.nll, "NLL", lambda s: scores.nll_rows(s.y, s.p_hat), bounds=POSITIVE),
 }
 """The metrics by name, in the order of tables."""
 
@@ -91,8 +96,8 @@ def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
         Weight of each row, at least 0; their scale does not matter.
     votes : (array-like of shape (n,), array-like of shape (n,)), optional
         Repeated outcomes in place of `p`: how many of how many votes, at least 2, were for outcome
-        1. ``mse_p`` and ``kl_p`` are then estimates, the first unbiased; see
-        `probnb.metrics.repeated`. The predictions must not have seen these votes.
+        1. ``mse_p`` and ``kl_p`` are then estimates, as in `probnb.metrics.repeated_distance`. The
+        predictions must not have seen these votes.
 
     Returns
     -------

@@ -18,14 +18,13 @@ from tqdm.auto import tqdm
 from ..validation import (
     check_choice,
     check_integer,
-    check_number,
     check_outcomes,
     check_probabilities,
     check_same_length,
 )
-from .differences import compare
+from .differences import compare, difference
 from .registry import METRICS, computable, evaluate_sample
-from .sample import check_row_weights, check_truth, take
+from .sample import check_groups, check_row_weights, check_truth, take
 
 __all__ = ["Bootstrap", "bootstrap"]
 
@@ -50,6 +49,8 @@ class Bootstrap:
     samples: np.ndarray = field(repr=False)
     units: int = 0
     """Rows or groups that were resampled."""
+    bias: dict = field(default_factory=dict)
+    """By metric, the largest bias of an estimate from votes; differences have none."""
 
     def std(self):
         """Return the standard deviation over replicates: the ± of the paper's tables.
@@ -59,10 +60,11 @@ class Bootstrap:
         DataFrame of shape (methods, metrics)
             The deviations; NaN where a metric is infinite in some resample.
         """
-        return self._frame(_std(self.samples))
+        with warnings.catch_warnings(action="ignore"):  # no defined replicate: NaN
+            return self._frame(np.nanstd(self.samples, axis=0))
 
     def interval(self, level=0.95):
-        """Return percentile intervals.
+        r"""Return intervals of every metric, :math:`\pm t_{G-1} s` about its value.
 
         Parameters
         ----------
@@ -72,10 +74,29 @@ class Bootstrap:
         Returns
         -------
         low, high : DataFrame of shape (methods, metrics)
-            The ends of the intervals. A metric near its bound of 0 (ECE, MCE, KS of a calibrated
-            model) is biased upwards in resamples, and its interval may miss the point itself.
+            The ends, NaN where fewer than five rows or groups were resampled. As in
+            `probnb.metrics.difference`, s is the bootstrap deviation times
+            :math:`\sqrt{G / (G - 1)}`. A metric's range cuts the ends off, and what is estimated
+            from votes is wider by `bias`. ECE, MCE and KS of a calibrated model are biased upwards:
+            their intervals show the noise of the estimate and need not hold the true error.
+
+        Notes
+        -----
+        Why not percentiles: of 9 groups those of the Brier score hold it in 90 % of simulated
+        studies, these in 95 %; and percentiles of a calibration error, biased in the sample and
+        again in its resamples, may leave out even the value itself.
         """
-        low, high = _percentiles(self.samples, level)
+        point = self.point.to_numpy(float)
+        found = [
+            difference([value], self.samples[:, i, k], self.units, level=level)
+            for (i, k), value in np.ndenumerate(point)
+        ]
+        ends = np.array([(d.low, d.high) for d in found]).reshape(*point.shape, 2)
+        bias = [self.bias.get(m, 0) for m in self.point]
+        least, most = np.transpose([METRICS[m].bounds for m in self.point])
+        # an unbiased estimate may itself be out of range
+        low = np.maximum(ends[..., 0] - bias, np.minimum(least, point))
+        high = np.minimum(ends[..., 1] + bias, np.maximum(most, point))
         return self._frame(low), self._frame(high)
 
     def difference(self, a, b, level=0.95):
@@ -111,17 +132,9 @@ class Bootstrap:
 
 
 def bootstrap(
-    y,
-    predictions,
-    p=None,
-    replicates=1000,
-    seed=0,
-    metrics=None,
-    groups=None,
-    progress=True,
-    weights=None,
-    votes=None,
-):
+    y, predictions, p=None, replicates=1000, seed=0, metrics=None, groups=None, progress=True,
+    weights=None, votes=None,
+):  # fmt: skip
     """Resample rows, or whole groups of rows, and compute every metric of every method.
 
     Parameters
@@ -176,14 +189,13 @@ def bootstrap(
     True
     """
     samples, kept = _check_methods(y, predictions, p, weights, votes)
-    metrics = _check_metrics(metrics, p is not None or votes is not None)
+    known = computable(p is not None or votes is not None)
+    metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
     replicates = check_integer(replicates, "replicates")
-    codes = _check_groups(groups, len(kept), kept)
+    codes = check_groups(groups, len(kept), kept)
     point = []
-    for sample in samples.values():
-        point.append(
-            evaluate_sample(sample, metrics)
-        )  # no comprehension: a warning names our caller
+    for sample in samples.values():  # no comprehension: a warning names our caller
+        point.append(evaluate_sample(sample, metrics))
     rowwise = {
         j: np.stack([METRICS[name].rows(sample) for sample in samples.values()], axis=1)
         for j, name in enumerate(metrics)
@@ -210,8 +222,9 @@ def bootstrap(
                 for j, metric in others.items():
                     values[part, k, j] = _resampled(metric, sample, ranked, drawn)
             bar.update(part.stop - part.start)
-    units = n if codes is None else codes.max() + 1
-    return Bootstrap(pd.DataFrame(point, index=list(samples), columns=metrics), values, int(units))
+    units = n if codes is None else int(codes.max()) + 1
+    bias = {"kl_p": first.mean(first.votes.bias())} if votes is not None else {}
+    return Bootstrap(pd.DataFrame(point, list(samples), metrics), values, units, bias)
 
 
 def _resampled(metric, sample, ranked, drawn):
@@ -225,10 +238,8 @@ def _resampled(metric, sample, ranked, drawn):
 def _weights(rng, replicates, n, codes):
     """Return how often each row is drawn, of shape (replicates, n)."""
     draws = n if codes is None else codes.max() + 1
-    rows = [
-        np.bincount(rng.integers(draws, size=draws), minlength=draws) for _ in range(replicates)
-    ]
-    weights = np.array(rows, dtype=np.float64)
+    each = (rng.integers(draws, size=draws) for _ in range(replicates))
+    weights = np.array([np.bincount(rows, minlength=draws) for rows in each], dtype=np.float64)
     return weights if codes is None else weights[:, codes]
 
 
@@ -241,24 +252,13 @@ def _weighted_sum(weights, rows):
     return np.where(drawn, np.inf, weights @ np.where(infinite, 0, rows))
 
 
-def _std(samples):
-    with warnings.catch_warnings(action="ignore"):  # no defined replicate: NaN
-        return np.nanstd(samples, axis=0)
-
-
-def _percentiles(samples, level):
-    check_number(level, "level", 0, 1, exclusive=True)
-    with warnings.catch_warnings(action="ignore"):
-        return np.nanquantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
-
-
 def _check_methods(y, predictions, p, weights, votes):
     """Return a checked sample for each method, and which rows have weight."""
-    if not isinstance(predictions, Mapping | pd.DataFrame) or not len(predictions.keys()):
+    without = isinstance(predictions, Mapping | pd.DataFrame)
+    if not without or not len(predictions.keys()):
         raise ValueError(
             "predictions must map names of methods to vectors of probabilities, or be a DataFrame "
-            f"of such columns; got {type(predictions).__name__}"
-            f"{' without any' if hasattr(predictions, 'keys') else ''}."
+            f"of such columns; got {type(predictions).__name__}{' without any' * without}."
         )
     y = check_outcomes(y, "y")
     kept, weights = check_row_weights(weights, len(y))
@@ -270,20 +270,3 @@ def _check_methods(y, predictions, p, weights, votes):
         check_same_length(y, p_hat, ("y", label))
         samples[name] = take(kept, y, p_hat, weights, p, votes)
     return samples, np.ones(len(y), bool) if kept is None else kept
-
-
-def _check_metrics(metrics, with_truth):
-    known = computable(with_truth)
-    return known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
-
-
-def _check_groups(groups, n, kept):
-    if groups is None:
-        return None
-    codes, _ = pd.factorize(np.asarray(groups))
-    if len(codes) != n or codes.min() < 0:
-        raise ValueError(
-            f"groups must name a group for each of the {n} rows; got {len(codes)} values, "
-            f"{np.count_nonzero(codes < 0)} of them missing."
-        )
-    return pd.factorize(codes[kept])[0]  # numbered anew where a whole group has no weight

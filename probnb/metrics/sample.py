@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from ..validation import check_pair, check_probabilities, check_same_length, check_weights
 from .votes import Votes, check_votes
@@ -187,6 +188,27 @@ def weighted_mean(terms, weights):
     return float(np.mean(terms) if weights is None else weights @ terms / weights.sum())
 
 
-def effective_rows(weights, n):
-    """Return Kish's effective number of rows: what the weights leave of n."""
-    return float(n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))
+def effective_rows(weights, starts=(0,)):
+    """Return Kish's effective number of rows of each run of rows that begins at `starts`.
+
+    Squared sum of the weights over the sum of their squares: so many rows of equal weight would
+    leave a mean as uncertain.
+    """
+    starts = np.asarray(starts)
+    ends = np.append(starts[1:], len(weights))
+    largest = np.maximum.reduceat(weights, starts)
+    scaled = weights / np.repeat(largest, ends - starts)  # squares stay above 0
+    return np.add.reduceat(scaled, starts) ** 2 / np.add.reduceat(scaled**2, starts)
+
+
+def check_groups(groups, n, kept=None):
+    """Return groups as codes 0 to G - 1 of the rows that are kept, in order of appearance."""
+    if groups is None:
+        return None
+    codes = pd.factorize(np.asarray(groups))[0] if np.ndim(groups) == 1 else np.zeros(0, int)
+    if len(codes) != n or codes.min() < 0:
+        raise ValueError(
+            f"groups must name a group for each of the {n} rows; got {len(codes)} values, "
+            f"{np.count_nonzero(codes < 0)} of them missing."
+        )
+    return codes if kept is None else pd.factorize(codes[kept])[0]

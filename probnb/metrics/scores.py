@@ -98,7 +98,7 @@ def mse_p_rows(sample):
 
 
 def kl_p_rows(sample):
-    """Return KL(p || p_hat) of each row of a sample, nearly unbiased where votes stand for p."""
+    """Return KL(p || p_hat) of each row of a sample, an estimate where votes stand for p."""
     if sample.votes is not None:
         return sample.votes.divergence(sample.p_hat)
     return kl_rows(sample.p, sample.p_hat)

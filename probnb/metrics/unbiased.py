@@ -15,6 +15,7 @@ from scipy.special import erf
 
 from ..validation import check_choice, check_integer, check_number, check_probabilities
 from .binning import BINS, WEIGHTINGS, ece, reliability_bins
+from .intervals import FEWEST
 from .sample import check_row_weights, check_sample
 
 __all__ = ["NullBand", "calibration_null_band", "ece_debiased", "ece_smooth"]
@@ -174,7 +175,8 @@ def calibration_null_band(y_prob, metric=ece, level=0.95, replicates=1000, seed=
     Returns
     -------
     NullBand
-        The band. A measured error within it is no evidence against calibration.
+        The band. A measured error within it is no evidence against calibration. Of fewer than
+        five rows it has no ends (NaN).
 
     Raises
     ------
@@ -207,4 +209,6 @@ def calibration_null_band(y_prob, metric=ece, level=0.95, replicates=1000, seed=
     options = {} if weights is None else {"weights": weights}
     draws = [metric(rng.random(len(p)) < p, p, **options) for _ in range(replicates)]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    if len(p) < FEWEST:
+        low = high = np.nan
     return NullBand(float(low), float(np.mean(draws)), float(high), np.array(draws))

@@ -1,13 +1,32 @@
-"""Repeated outcomes: k of n votes a row, and what they say about the row's probability."""
+"""Repeated outcomes: k of n votes a row, and what they say about the row's probability.
+
+The share k/n estimates p without bias, and a table of n + 1 values so estimates every polynomial in
+p of degree at most n. The squared error is one. The entropy, which KL_p needs, is none: the least
+biased estimate that n votes allow is found by linear programming, with the bound on its bias.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy.special import digamma, xlogy
+from scipy.optimize import linprog
+from scipy.special import entr, xlogy
+from scipy.stats import binom, hypergeom
 
 from ..validation import check_same_length, check_vector
+
+__all__ = ["Votes", "check_votes"]
+
+GRID = 801
+"""Probabilities between 0 and 1 at which the bias of an entropy is held down."""
+
+LARGEST = 1.0
+"""Largest absolute value, in nats, that the estimate of one row's entropy may have."""
+
+MOST = 50
+"""Votes of which an entropy is estimated at most; its bias is down to 0.0003 nats then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,39 +53,65 @@ class Votes:
         """Return the unbiased estimate of (p_hat - p)^2 of each row."""
         return (p_hat - self.share) ** 2 - self.variance() / self.counts
 
-    def log_loss(self, p_hat):
-        """Return the mean negative log-likelihood of each row's votes, unclipped."""
-        with np.errstate(divide="ignore"):
-            return -xlogy(self.share, p_hat) - xlogy(1 - self.share, 1 - p_hat)
-
     def entropy(self):
-        r"""Return Zhang's estimate of each row's entropy, whose bias is in `entropy_bias`.
+        """Return an estimate of each row's entropy in nats, off by at most `bias` on average.
 
-        The entropy is :math:`\sum_{j \ge 1} [p (1-p)^j + (1-p) p^j] / j`. Votes can estimate a
-        polynomial in p without bias if its degree is at most n, hence the terms with j < n, and
-        no estimate of all of them is unbiased. The sum has the closed form used here.
+        A single one says little, and may be negative.
         """
-        k, n = self.ones, self.counts
-        known = digamma(n)
-        parts = [m * (known - digamma(np.maximum(m, 1))) for m in (k, n - k)]
-        return (parts[0] + parts[1]) / n
+        terms = np.empty(len(self.ones))
+        for n in np.unique(self.counts):
+            rows, few = self.counts == n, _used(n)
+            k, place = np.unique(self.ones[rows], return_inverse=True)
+            # the mean over all choices of the votes that are used
+            chance = hypergeom.pmf(np.arange(few + 1), n, k[:, None], few)
+            terms[rows] = (chance @ _entropy_table(few)[0])[place]
+        return terms
 
-    def entropy_bias(self):
-        """Return the most by which `entropy` can be too low on average, by row."""
+    def bias(self):
+        """Return the largest bias of each row's `entropy`, and so of its `divergence`."""
         counts, place = np.unique(self.counts, return_inverse=True)
-        return np.array([_worst_bias(int(n)) for n in counts])[place]
+        return np.array([_entropy_table(_used(n))[1] for n in counts])[place]
 
     def divergence(self, p_hat):
-        """Return an estimate of KL(p || p_hat) of each row, too high by the bias of `entropy`."""
-        return self.log_loss(p_hat) - self.entropy()
+        r"""Return an estimate of KL(p || p_hat) of each row, off by at most `bias` on average.
+
+        It is the cross entropy :math:`-p \ln \hat p - (1 - p) \ln(1 - \hat p)`, which is linear in
+        p, less the entropy, which is the same for every prediction: *differences* between
+        predictions have no bias. Infinite where a prediction rules out what was voted for.
+        """
+        with np.errstate(divide="ignore"):
+            cross = -xlogy(self.share, p_hat) - xlogy(1 - self.share, 1 - p_hat)
+        return cross - self.entropy()
 
 
-def _worst_bias(n):
-    """Return the largest entropy less its first n - 1 terms over all p: that of some p <= 1/2."""
-    p = np.geomspace(1e-3 / n, 0.5, 400)
-    j = np.arange(1, n)[:, None]
-    first = ((p * (1 - p) ** j + (1 - p) * p**j) / j).sum(axis=0)
-    return float((-xlogy(p, p) - xlogy(1 - p, 1 - p) - first).max())
+def _used(n):
+    """How many of n votes an entropy is estimated from: half, beyond 18.
+
+    All 50 of 50 would halve the bound on the bias and make the deviation 2.5 times as large.
+    """
+    return int(min(n, max(9, n // 2), MOST))
+
+
+@cache
+def _entropy_table(n):
+    """Return the n + 1 estimates whose expectation is nearest to the entropy, and how near it is.
+
+    The expectation of a table g is the polynomial sum_k g_k C(n, k) p^k (1 - p)^(n - k).
+    """
+    p = (1 - np.cos(np.linspace(0, np.pi, GRID))) / 2
+    expectation = binom.pmf(np.arange(n + 1), n, p[:, None])
+    entropy = entr(p) + entr(1 - p)
+    ones = np.ones((GRID, 1))
+    result = linprog(
+        np.append(np.zeros(n + 1), 1),
+        A_ub=np.block([[expectation, -ones], [-expectation, -ones]]),
+        b_ub=np.append(entropy, -entropy),
+        bounds=[(-LARGEST, LARGEST)] * (n + 1) + [(0, None)],
+    )
+    if not result.success:
+        raise RuntimeError(f"no table of entropy estimates for n = {n}: {result.message}")
+    table = result.x[:-1]
+    return (table + table[::-1]) / 2, float(result.x[-1])  # the two outcomes are alike
 
 
 def check_votes(ones, counts, names=("ones", "counts"), least=2):

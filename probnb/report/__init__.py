@@ -1,21 +1,13 @@
-"""The report on anybody's predictions: what a user imports for their own file.
+"""The report on anybody's predictions: `read` and `roles` read, `judge` computes, `tell` shows."""
 
-`read` reads and checks a file, `build` makes the whole report; `tables`, `gains`, `words` and
-`cells` are its parts, `files`, `numbers`, `columns` and `roles` those of the reading.
-"""
-
-from .build import Report, make_report
 from .cells import gain_cells
-from .example import draw_example
-from .gains import calibration_gains
-from .read import PredictionTable, check_table, read_predictions
-from .tables import calibration_table, paired_table, resample
-from .words import advise, describe
+from .judge import calibration_gains, calibration_table, paired_table, resample
+from .read import PredictionTable, check_table, draw_example, read_predictions
+from .tell import Report, describe, make_report
 
 __all__ = [
     "PredictionTable",
     "Report",
-    "advise",
     "calibration_gains",
     "calibration_table",
     "check_table",

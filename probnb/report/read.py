@@ -6,21 +6,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
+from ..metrics.votes import check_votes
 from ..notebook import find_path
-from ..validation import check_choice
-from .columns import Columns
-from .example import draw_example
-from .files import Source, read_file
-from .numbers import plain_objects
-from .roles import find_column, find_roles, refuse_repeated
+from ..tables import column, read_table
+from ..validation import check_choice, check_integer
+from .roles import candidates, find_roles, look_at_ids, named_columns
 
-__all__ = ["PredictionTable", "check_table", "read_predictions"]
-
-LARGEST = 20
-"""Groups that a report shows at most."""
+__all__ = ["PredictionTable", "check_table", "draw_example", "read_predictions"]
 
 SCALES = ("auto", "probability", "logit", "each")
+ROUNDING = 1e-6
+"""A probability so little outside [0, 1] is a rounding error of 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,56 +33,49 @@ class PredictionTable:
         Predicted probabilities of outcome 1.
     p : ndarray of shape (n,) or None
         True probabilities.
-    group : Series of shape (n,) or None
+    group : ndarray of shape (n,) or None
         Group of each row, for its calibration.
-    cluster : Series of shape (n,) or None
+    cluster : ndarray of shape (n,) or None
         Rows of one cluster depend on each other and are resampled together.
-    notes : tuple of str
-        What was read, how it was understood and what was left out.
     weight : ndarray of shape (n,) or None
         How much each row counts, above 0.
-    id : Series of shape (n,) or None
+    id : ndarray of shape (n,) or None
         Names of the rows.
     ones, counts : ndarray of shape (n,) or None
         Outcomes 1, and all outcomes, of a row that was observed more than once.
+    notes : tuple of str
+        What was read, how it was understood and what was left out.
     """
 
     y: np.ndarray
     predictions: pd.DataFrame
     p: np.ndarray | None = None
-    group: pd.Series | None = None
-    cluster: pd.Series | None = None
-    notes: tuple = ()
+    group: np.ndarray | None = None
+    cluster: np.ndarray | None = None
     weight: np.ndarray | None = None
-    id: pd.Series | None = None
+    id: np.ndarray | None = None
     ones: np.ndarray | None = None
     counts: np.ndarray | None = None
+    notes: tuple = ()
+
+    @property
+    def units(self):
+        """How many rows, or clusters of them, are independent of each other."""
+        return len(self.y) if self.cluster is None else len(pd.unique(self.cluster))
 
 
-def read_predictions(
-    path=None, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
-    weight="weight", id="id", split="split", part="test", k=None, n=None,
-):  # fmt: skip
+def read_predictions(path=None, columns=None, **settings):
     """Read a file of predictions.
 
     Parameters
     ----------
-    path : str or Path, optional
-        A file of text with separated columns, in any usual encoding and compression, or a Parquet
-        file or folder; by default the example of `probnb.report.example` is drawn. A relative
-        path follows the rule of `probnb.notebook.find_path`.
+    path : path-like, optional
+        A file that `probnb.tables.read_table` reads; by default the example of
+        `draw_example`. A relative path follows `probnb.notebook.find_path`.
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column that may be one.
-    y, p, group, cluster : str or None
-        Columns of the other roles; see `check_table`.
-    scale : {"auto", "probability", "logit", "each"}, default="auto"
-        What the prediction columns hold; see `check_table`.
-    weight, id, split : str or None
-        Columns of further roles; see `check_table`.
-    part : str, default="test"
-        The part of the data to judge; see `check_table`.
-    k, n : str, optional
-        Columns of repeated outcomes; see `check_table`.
+    **settings
+        As in `check_table`.
 
     Returns
     -------
@@ -96,36 +87,23 @@ def read_predictions(
     FileNotFoundError
         If there is no such file; the message names the places that were tried.
     ValueError
-        If the file cannot be read, or its contents fail the checks of `check_table`; the message
-        names the file, the column, the cell and the remedy.
+        If the file cannot be read, or its contents fail the checks of `check_table`.
     """
-    roles = {"y": y, "p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
-             "split": split, "k": k, "n": n}  # fmt: skip
     if path is None:
-        return check_table(draw_example(), columns, scale=scale, part=part, **roles)
-
-    def used(present):
-        if columns is None:
-            return present
-        names = {*_columns(columns, present), *find_roles(present, **roles).values()}
-        return [name for name in present if name in names]
-
+        return check_table(draw_example(), columns, **settings)
     path = find_path(path, "predictions")
-    frame, source = read_file(path, used)
-    if not len(frame):
-        raise ValueError(f"{path.name} has a header ({', '.join(frame)}) but no rows.")
+    frame = read_table(path)
     try:
-        table = check_table(frame, columns, scale=scale, part=part, source=source, **roles)
+        table = check_table(frame, columns, **settings)
     except ValueError as error:
-        raise ValueError(f"{path.name}: {error}") from None
-    rows = f"Read {len(frame):,} rows of {path.name}."
-    return replace(table, notes=(rows, *source.notes, *table.notes))
+        where = "" if path.name in str(error) else f"{path.name}: "
+        raise ValueError(f"{where}{error}") from None
+    return replace(table, notes=(f"Read {len(frame):,} rows of {path.name}.", *table.notes))
 
 
 def check_table(
-    frame, columns=None, y="y", p="p", group="group", cluster=None, scale="auto",
-    weight="weight", id="id", split="split", part="test", source=None,
-    k=None, n=None,
+    frame, columns=None, y="y", p="p", group="group", cluster="cluster", scale="auto",
+    weight="weight", id="id", split="split", part="test", k=None, n=None,
 ):  # fmt: skip
     """Check a table of predictions and turn logits into probabilities.
 
@@ -135,29 +113,27 @@ def check_table(
         One row per case. Its columns' names count as text.
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column without another role, but those that
-        count the rows or whose names say that they are ids, weights or dates.
+        count the rows, hold only 0 and 1, or whose names say that they are ids, weights or dates.
     y : str, default="y"
         Column of outcomes, 0 or 1.
     p : str or None, default="p"
-        Column of true probabilities; the default is used if present, as are the next four.
+        Column of true probabilities; the default is used if present, as are the next five.
     group : str or None, default="group"
         Column of groups.
-    cluster : str, optional
-        Column of clusters.
+    cluster : str or None, default="cluster"
+        Column of clusters; without one, ids that stand in several rows are clusters.
     scale : {"auto", "probability", "logit", "each"}, default="auto"
-        ``"auto"`` takes columns within [0, 1] for probabilities, and columns with negative
-        values and at least a fifth of all values outside [0, 1] for logits (log-odds); all must
-        be alike. ``"each"`` lets the columns differ.
+        ``"auto"`` takes columns within [0, 1] for probabilities, and columns with values on both
+        sides of 0 and at least a fifth outside [0, 1] for logits (log-odds); all must be alike.
+        ``"each"`` lets the columns differ.
     weight : str or None, default="weight"
         Column of weights, at least 0, by which rows count in every number.
     id : str or None, default="id"
-        Column of the rows' names, which are not predictions.
+        Column of the rows' names.
     split : str or None, default="split"
         Column that says to which part of the data a row belongs.
     part : str, default="test"
         The part to judge; all rows are, with a note, where no row belongs to it.
-    source : probnb.report.files.Source, optional
-        How messages count the rows; by default from 0.
     k, n : str, optional
         Columns of repeated outcomes, k ones of n in all (n at least 2), which the predictions
         have not seen. They stand in place of `p`: the distance from it is then estimated.
@@ -170,106 +146,158 @@ def check_table(
     Raises
     ------
     ValueError
-        If a column is missing, a value is missing or infinite (the rows are named), outcomes are
-        not 0 and 1 or are all the same, or a column is neither probabilities nor logits.
+        If a column is missing or a value is not what it must be (column, place and value are
+        named), outcomes are all the same, a column is neither probabilities nor logits, or the
+        table is long: each id once for every model.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"y": [0, 1, 1], "model": [-2.0, 0.0, 3.0]})
-    >>> table = check_table(frame)
-    >>> table.predictions["model"].round(3).to_list()
+    >>> check_table(frame).predictions["model"].round(3).to_list()
     [0.119, 0.5, 0.953]
-    >>> table.notes
-    ('Column model holds logits (found by their range).',)
     """
     check_choice(scale, SCALES, "scale")
-    source = Source() if source is None else source
-    present = [str(name) for name in frame.columns]
-    frame = frame.set_axis(range(len(present)), axis=1).reset_index(drop=True)
-    frame = frame.apply(plain_objects).set_axis(present, axis=1)
     if (k is None) != (n is None):
         raise ValueError(f"k and n must be columns, or both None; got {k!r} and {n!r}.")
-    roles = find_roles(present, y, p=p, group=group, cluster=cluster, weight=weight, id=id,
-                       split=split, k=k, n=n)  # fmt: skip
-    named = None if columns is None else _columns(columns, present)
-    for name in named or ():
-        if role := next((role for role, taken in roles.items() if taken == name), None):
-            raise ValueError(
-                f"columns must differ from the other roles; got {name!r} twice, as {role} too."
-                + (f" If it holds predictions, set {role} to None." if role != "y" else "")
-            )
-    used = {*roles.values(), *(present if named is None else named)}
-    refuse_repeated(present, used, source.name or "the table")
-    frame, source, notes = _keep_part(frame, source, roles.get("split"), part)
-    reader = Columns(frame, source, [n for n in used if n not in _labels(roles)])
-    outcomes = reader.outcomes(roles["y"])
-    weights = reader.weights(roles["weight"]) if "weight" in roles else None
-    named = reader.candidates(present, roles, scale, notes) if named is None else named
-    predictions = reader.predictions(named, scale, notes)
-    truth = reader.probabilities(roles["p"], notes) if "p" in roles else None
-    labels = {role: reader.labels(name) for role, name in roles.items()
-              if role in ("group", "cluster", "id")}  # fmt: skip
-    ones, counts = reader.votes(roles["k"], roles["n"]) if "k" in roles else (None, None)
-    notes += reader.notes
-    table = PredictionTable(
-        outcomes, predictions, truth, weight=weights, ones=ones, counts=counts, **labels
-    )
-    table = _count_only_weighted(table, roles, notes)
-    if table.y.min() == table.y.max():
-        raise ValueError(
-            f"column {roles['y']!r} must hold both outcomes; all {len(table.y)} rows are "
-            f"{table.y[0]:g}."
-        )
-    if table.group is not None and (groups := table.group.nunique()) > LARGEST:
-        notes.insert(0, f"Of {groups:,} groups, the report shows the {LARGEST} largest.")
-    return replace(table, notes=tuple(notes))
+    if "name" not in frame.attrs:  # not from `read_table`: rows count from 0
+        frame = frame.reset_index(drop=True)
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    notes, present = list(frame.attrs.get("notes", ())), list(frame.columns)
+    wanted = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
+              "split": split, "k": k, "n": n}  # fmt: skip
+    roles = find_roles(present, y, wanted)
+    named = None if columns is None else named_columns(columns, present, roles)
+    frame = _keep_part(frame, roles.get("split"), part, notes)
+    out = {"y": column(frame, roles["y"], "outcome")}
+    for role, kind in (("weight", "weight"), ("p", "probability"), ("group", "label"),
+                       ("cluster", "label"), ("id", "label")):  # fmt: skip
+        out[role] = column(frame, roles[role], kind) if role in roles else None
+    if "k" in roles:
+        out["ones"], out["counts"] = column(frame, roles["k"]), column(frame, roles["n"])
+        try:
+            check_votes(out["ones"], out["counts"])
+        except ValueError as error:
+            raise ValueError(f"columns {k!r} (ones) and {n!r} (counts): {error}") from None
+    look_at_ids(frame, roles, out, notes)
+    named = candidates(frame, roles, scale, notes) if named is None else named
+    predictions = _probabilities(frame, named, scale, notes)
+    if out["weight"] is not None:
+        keep = out["weight"] > 0
+        left = "" if keep.all() else f"; {np.sum(~keep):,} have weight 0 and are left out"
+        notes.append(f"Rows are weighted by column {roles['weight']}{left}.")
+        out = {role: None if held is None else held[keep] for role, held in out.items()}
+        predictions = predictions[keep].reset_index(drop=True)
+    if np.ptp(out["y"]) == 0:
+        only = f"all {len(out['y'])} rows are {out['y'][0]:g}"
+        raise ValueError(f"column {roles['y']!r} must hold both outcomes; {only}.")
+    return PredictionTable(predictions=predictions, notes=tuple(notes), **out)
 
 
-def _columns(columns, present):
-    """The prediction columns that a parameter names."""
-    if isinstance(columns, str) and columns not in present:
-        columns = [name for name in columns.split(",") if name.strip()]
-    elif isinstance(columns, str | int | float):
-        columns = [columns]
-    try:
-        names = [find_column(name, present, "columns") for name in columns]
-    except TypeError:
-        raise ValueError(f"columns must name columns; got {columns!r}.") from None
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"columns must name each column once, and at least one; got {columns!r}.")
-    return names
-
-
-def _labels(roles):
-    return {name for role, name in roles.items() if role in ("group", "cluster", "id", "split")}
-
-
-def _keep_part(frame, source, split, part):
+def _keep_part(frame, split, part, notes):
     """Keep the rows of one part of the data, if a column tells the parts."""
     if split is None:
-        return frame, source, []
-    names = frame[split].astype("str").str.strip()
-    keep = (names.str.casefold() == str(part).casefold()).fillna(False).to_numpy(bool)
+        return frame
+    names = pd.Series(column(frame, split, "label")).astype(str)
+    keep = (names.str.casefold() == str(part).casefold()).to_numpy()
     if not keep.any():
-        found = ", ".join(names.fillna("missing").unique()[:5])
-        note = f"No row is of part {part} (column {split} has {found}): all rows are judged."
-        return frame, source, [note]
-    note = f"Only the {keep.sum():,} rows of part {part} are judged (column {split})."
-    kept = frame[keep].reset_index(drop=True)
-    return kept, replace(source, rows=np.flatnonzero(keep)), [note]
+        found = ", ".join(names.unique()[:5])
+        notes.append(f"No row is of part {part} (column {split} has {found}): all rows are judged.")
+        return frame
+    notes.append(f"Only the {keep.sum():,} rows of part {part} are judged (column {split}).")
+    return frame[keep]
 
 
-def _count_only_weighted(table, roles, notes):
-    """Leave out rows of weight 0, which count in nothing."""
-    if table.weight is None:
-        return table
-    keep = table.weight > 0
-    notes.append(f"Rows are weighted by column {roles['weight']}.")
-    if keep.all():
-        return table
-    notes.append(f"{np.count_nonzero(~keep):,} rows have weight 0 and are left out.")
-    rows = {name: value[keep] for name, value in vars(table).items()
-            if name != "notes" and value is not None}  # fmt: skip
-    tidy = {name: value.reset_index(drop=True) if hasattr(value, "reset_index") else value
-            for name, value in rows.items()}  # fmt: skip
-    return replace(table, **tidy)
+def _probabilities(frame, names, scale, notes):
+    """Bring all prediction columns to probabilities; say how they were understood."""
+    kinds = {name: _kind(frame, name, scale) for name in names}
+    held = {kind: [name for name in names if kinds[name] == kind] for kind in SCALES[1:3]}
+    if scale == "auto" and all(held.values()):
+        raise ValueError(
+            f"scale: {', '.join(held['probability'])} look like probabilities and "
+            f"{', '.join(held['logit'])} like logits. If that is right, set scale='each'; if not, "
+            "'probability' or 'logit'."
+        )
+    how = "as told" if scale in held else "found by their range"
+    for kind in (kind for kind in held if held[kind]):
+        notes.append(f"{kind.capitalize()} columns ({how}): {', '.join(held[kind])}.")
+    out = {}
+    for name in names:
+        values = column(frame, name)
+        out[name] = expit(values) if kinds[name] == "logit" else np.clip(values, 0, 1)
+        moved = (out[name] != values) & (kinds[name] == "probability")
+        if moved.any():
+            worst = values[np.argmax(np.abs(values - 0.5))].item()
+            notes.append(
+                f"Column {name} is outside [0, 1] by rounding in {moved.sum():,} rows (such as "
+                f"{worst!r}); these count as 0 or 1."
+            )
+        if certain := np.isin(out[name], (0, 1)).sum():
+            notes.append(f"Column {name} is certain (0 or 1) in {certain:,} rows.")
+    return pd.DataFrame(out)
+
+
+def _kind(frame, name, scale):
+    """Whether a column holds probabilities or logits; what is neither for certain is refused."""
+    values = column(frame, name)
+    outside = (values < -ROUNDING) | (values > 1 + ROUNDING)
+    both = values.min() < 0 < values.max() and outside.mean() >= 0.2
+    if scale == "logit" or (both and scale != "probability"):
+        if np.abs(values).min() > 36.1:
+            raise ValueError(f"column {name!r}: as logits, all of its values would be certainties.")
+        return "logit"
+    if not outside.any():
+        return "probability"
+    row, hint = int(np.argmax(outside)), "To judge logits, set scale to 'logit'."
+    if values.max() <= 0:
+        hint = "None is above 0: exp them if they are log probabilities; else set scale to 'logit'."
+    elif values.min() >= 0 and values.max() <= 100:
+        hint = "If these are percentages, divide them by 100."
+    raise ValueError(
+        f"column {name!r} must hold probabilities in [0, 1], or logits; {outside.sum():,} of "
+        f"{len(values):,} values are outside [0, 1], the first {values[row].item()!r} in "
+        f"{frame.index.name or 'row'} {frame.index[row]}. {hint}"
+    )
+
+
+def draw_example(n=3000, seed=0):
+    """Draw predictions of three models whose faults are known, with the truth beside them.
+
+    Parameters
+    ----------
+    n : int, default=3000
+        Number of rows.
+    seed : int, default=0
+        Seed; the same seed draws the same rows.
+
+    Returns
+    -------
+    DataFrame of shape (n, 6)
+        Outcomes ``y``, true probabilities ``p``, ``group`` (north or south), and three models:
+        ``careful`` knows the truth but for a little noise, ``overconfident`` has the same logits
+        twice as large, ``noisy`` has more noise, and is 0.7 too high (in log-odds) in the south.
+
+    Raises
+    ------
+    ValueError
+        If `n` is not a positive integer.
+
+    Examples
+    --------
+    >>> list(draw_example(10))
+    ['y', 'p', 'group', 'careful', 'overconfident', 'noisy']
+    """
+    rng = np.random.default_rng(seed)
+    s = rng.normal(-0.6, 1.1, check_integer(n, "n"))
+    south = rng.random(n) < 0.3
+    careful = s + rng.normal(0, 0.15, n)
+    noisy = s + rng.normal(0, 0.8, n) + 0.7 * south
+    return pd.DataFrame(
+        {
+            "y": (rng.random(n) < expit(s)).astype(int),
+            "p": expit(s),
+            "group": np.where(south, "south", "north"),
+            "careful": expit(careful),
+            "overconfident": expit(2 * careful),
+            "noisy": expit(noisy),
+        }
+    )

@@ -1,139 +1,124 @@
-"""Which column is what: names as people write them, and columns that are no predictions."""
+"""Which column of a table of predictions is what: by its name, or by what it holds."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 import numpy as np
+import pandas as pd
 
-from ..validation import check_choice
+from ..tables import column, find_column
 
-__all__ = ["USUAL", "aside", "find_column", "find_roles", "refuse_repeated"]
+__all__ = ["candidates", "find_roles", "look_at_ids", "named_columns"]
 
-USUAL = {"p": "p", "group": "group", "weight": "weight", "id": "id", "split": "split"}
+USUAL = ("p", "group", "cluster", "weight", "id", "split")
 """Roles that a column takes by its name, unless a parameter says otherwise."""
 
-_IDS = {"index", "idx", "id", "ids", "row", "rows", "row_id", "rowid", "row_number", "rownames",
-        "nr", "no", "#", "case", "case_id", "patient", "patient_id", "subject", "subject_id",
-        "sample_id", "image_id", "key", "uuid", "level_0", "seed"}  # fmt: skip
-_WEIGHTS = {"weight", "weights", "w", "wt", "sample_weight", "sample_weights", "sampleweight",
-            "case_weight", "importance_weight"}  # fmt: skip
-_DATES = {"date", "dates", "time", "timestamp", "datetime", "year", "month", "day", "hour", "week",
-          "season"}  # fmt: skip
-_SPLITS = {"split", "fold", "folds", "part", "partition"}
+_ASIDE = {  # what a column of numbers holds that is no prediction, by its name
+    "ids": "index idx id ids row rows row_id row_number nr no # case case_id patient patient_id "
+    "subject subject_id sample_id image_id key uuid seed",
+    "weights": "weight weights w wt sample_weight sample_weights sampleweight case_weight",
+    "dates or times": "date dates time timestamp datetime year month day hour week season",
+    "parts of the data": "split fold folds part partition",
+}
 
 
-def find_column(name, present, role):
-    """The column that a parameter names, by its text; an error names the nearest.
-
-    Parameters
-    ----------
-    name : str or int
-        What the parameter holds: a name of digits arrives as a number.
-    present : list of str
-        The table's columns.
-    role : str
-        The parameter, for the message.
-    """
-    text = str(name).strip()
-    if str(name) in present:
-        return str(name)
-    if text in present:
-        return text
-    folded = [column for column in present if column.casefold() == text.casefold()]
-    if folded:
-        raise ValueError(
-            f"{role}: the column must be one of {', '.join(present)}; got {name!r}. Did you mean "
-            f"{folded[0]!r}?"
-        )
-    if all(re.fullmatch(r"[-+\d.,e]+", column) for column in present):
-        raise ValueError(
-            f"{role}: no column {name!r}; the first line must name the columns, and it holds "
-            f"numbers ({', '.join(present[:5])})."
-        )
-    return check_choice(name, present, f"{role}: the column")
+def find_roles(present, y, wanted):
+    """Which column has which role; a usual name counts where a column has it and no other role."""
+    roles = {"y": find_column(y, present, "y")}
+    usual = [role for role, name in wanted.items() if role in USUAL and name == role]
+    for role, name in wanted.items():
+        if name is not None and role not in usual:
+            roles[role] = find_column(name, present, role)
+    taken = set(roles.values())
+    return roles | {role: role for role in usual if role in present and role not in taken}
 
 
-def find_roles(present, y, **roles):
-    """Which column has which role; a usual name counts where a column has it.
-
-    Parameters
-    ----------
-    present : list of str
-        The table's columns.
-    y : str or int
-        The column of outcomes.
-    **roles
-        The columns of the other roles; None for one that no column has.
-
-    Returns
-    -------
-    dict of str to str
-        Columns by role, ``y`` among them.
-    """
-    named = {role: name for role, name in roles.items() if name is not None}
-    usual = {role: name for role, name in named.items() if name == USUAL.get(role)}
-    out = {"y": find_column(y, present, "y")}
-    for role, name in named.items():
-        if role not in usual:
-            out[role] = find_column(name, present, role)
-    taken = set(out.values())
-    for role, name in usual.items():
-        if name in present and name not in taken:
-            out[role] = name
-    return out
+def named_columns(columns, present, roles):
+    """The prediction columns that a parameter names."""
+    if isinstance(columns, str) and columns not in present:
+        columns = [name for name in columns.split(",") if name.strip()]
+    elif isinstance(columns, str | int | float):
+        columns = [columns]
+    try:
+        names = [find_column(name, present, "columns") for name in columns]
+    except TypeError:
+        raise ValueError(f"columns must name columns; got {columns!r}.") from None
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"columns must name each column once, and at least one; got {columns!r}.")
+    for role, name in roles.items():
+        if name in names:
+            hint = f" If it holds predictions, set {role} to None." if role != "y" else ""
+            raise ValueError(f"columns must differ from {role}, which is {name!r} too.{hint}")
+    return names
 
 
-def refuse_repeated(present, used, place):
-    """Raise if a column in use stands twice.
-
-    Parameters
-    ----------
-    present, used : iterable of str
-        The table's columns, and those that matter.
-    place : str
-        The table's name, for the message.
-    """
-    for name, count in Counter(present).items():
-        if count > 1 and name in used:
-            where = " and ".join(str(k + 1) for k, other in enumerate(present) if other == name)
-            often = "twice" if count == 2 else f"{count} times"
+def look_at_ids(frame, roles, out, notes):
+    """Refuse a long table; rows of one id are a cluster."""
+    if out["id"] is None or (count := len(pd.unique(out["id"]))) == len(frame):
+        return
+    for name in [c for c in frame if frame[c].ndim == 1 and c not in roles.values()]:
+        pairs = pd.DataFrame({"id": out["id"], "of": frame[name].map(str).to_numpy()})
+        values = pairs["of"].nunique()
+        if values > 1 and values * count == len(frame) and not pairs.duplicated().any():
             raise ValueError(
-                f"column {name!r} stands {often} in {place} (columns {where}); rename or remove "
-                "all but one."
+                f"column {roles['id']!r} repeats: each of {count:,} ids stands once for each of "
+                f"{values} values of {name!r}. If these are models, give each its own column; if "
+                f"not, set id to None and cluster to {roles['id']!r}."
             )
+    notes.append(f"Column {roles['id']} repeats: {count:,} ids in {len(frame):,} rows.")
+    if out["cluster"] is None:
+        out["cluster"] = out["id"]
+        notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
 
 
-def aside(name, values, taken):
-    """Why a column of numbers is not taken for predictions unless it is named; empty if it is.
+def candidates(frame, roles, scale, notes):
+    """The columns of numbers that may be predictions; `notes` say what the others are."""
+    taken, out, binary, aside = set(roles.values()), [], [], []
+    for name in (c for c in dict.fromkeys(frame.columns) if c not in taken):
+        try:
+            values = column(frame, name)
+        except ValueError:
+            text = frame[name].map(str) if frame[name].ndim == 1 else pd.Series("0")
+            if pd.to_numeric(text, errors="coerce").notna().mean() > 0.5:
+                raise  # numbers were meant
+            aside.append(f"Not numeric, and left out: {name} ({text.iloc[0]!r}).")
+            continue
+        if reason := _not_a_prediction(name, values, taken):
+            aside.append(f"Column {name} {reason}: it is left out.")
+        elif np.isin(values, (0, 1)).all():
+            binary.append(name)
+        elif scale == "logit" and values.min() >= 0 and (values == np.round(values)).all():
+            raise ValueError(
+                f"column {name!r} holds whole numbers and none below 0, which logits hardly are. "
+                "Name the prediction columns in columns."
+            )
+        else:
+            out.append(name)
+    left = ": it is left out unless columns names it" if out else ""
+    aside += [f"Column {name} holds only 0 and 1, as outcomes do{left}." for name in binary]
+    if not out + binary:
+        hint = " If 'p' holds predictions, set p to None." if roles.get("p") == "p" else ""
+        raise ValueError(
+            f"no numeric prediction column beside {', '.join(roles.values())}.{hint}"
+            + "".join(f" {reason}" for reason in aside)
+        )
+    notes += aside
+    return out or binary
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    values : ndarray of shape (n,)
-        Its numbers.
-    taken : collection of str
-        Columns that have a role.
-    """
+
+def _not_a_prediction(name, values, taken):
+    """Why a column of numbers is not taken for predictions unless it is named; empty if it is."""
     plain = name.strip().casefold().replace(" ", "_")
-    base = re.fullmatch(r"(.+)\.\d+", name)
-    if re.fullmatch(r"unnamed: \d+|__index_level_\d+__|", name.strip().casefold()):
+    if re.fullmatch(r"unnamed:_\d+|__index_level_\d+__|", plain):
         return "has no name"
-    if base and base[1] in taken:
+    if (base := re.fullmatch(r"(.+)\.\d+", name)) and base[1] in taken:
         return f"repeats {base[1]}"
-    if plain in _WEIGHTS:
-        return f"holds weights, by its name; set weight={name!r} to use them"
-    for kind, names in (("ids", _IDS), ("dates or times", _DATES), ("parts of the data", _SPLITS)):
-        if plain in names:
-            return f"holds {kind}, by its name"
-    return "counts the rows" if _counts(values) else ""
-
-
-def _counts(values):
-    """Whether the numbers are whole, all different and lie close together, as rows' numbers do."""
-    if len(values) < 3 or not np.array_equal(values, np.round(values)):
-        return False
-    dense = np.ptp(values) < 2 * len(values)
-    return values.min() >= 0 and dense and len(np.unique(values)) == len(values)
+    for kind, names in _ASIDE.items():
+        if plain in names.split():
+            again = kind == "ids" and len(np.unique(values)) < len(values)
+            use = "weight" if kind == "weights" else "cluster" if again else ""
+            return f"holds {kind}, by its name" + (f"; to use it set {use}={name!r}" if use else "")
+    whole = len(values) > 2 and values.min() >= 0 and np.array_equal(values, np.round(values))
+    dense = whole and np.ptp(values) < 2 * len(values) and len(np.unique(values)) == len(values)
+    return "counts the rows" if dense else ""

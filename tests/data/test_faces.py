@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from probnb.data.utkface import age_from_name, read_utkface
 from sklearn.linear_model import Ridge
 
 from probnb import scenarios, store
@@ -15,7 +16,6 @@ from probnb.data import faces, utkface
 from probnb.data.augment import Mirror
 from probnb.data.drawn import drawn_faces
 from probnb.data.faces import load_faces
-from probnb.data.utkface import age_from_name, read_utkface
 
 
 def jpeg(colour, side=40):

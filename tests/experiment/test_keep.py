@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from probnb.model import Model, load_model
 
 from probnb.calibrators import PlattScaling
 from probnb.chapters.images.study import judged, keep_chosen, learning_curve, shortened
@@ -13,7 +14,6 @@ from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import collect, on_test
 from probnb.experiment.run import run_jobs
-from probnb.model import Model, load_model
 from probnb.training.batches import precision_of
 from probnb.training.models import network
 

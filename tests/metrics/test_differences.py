@@ -44,6 +44,16 @@ def test_small_differences_show_their_digits():
     assert difference([2e-5, 3e-5]).text(scale=100) == "+0.0025 [-0.0039, +0.0089]"
 
 
+def test_infinite_scores_have_no_interval():
+    truth, rules_out = [0.5] * 8, {"a": [0.0] * 8, "b": [1.0] * 8, "c": [0.5] * 8}
+    run = bootstrap([0, 1] * 4, rules_out, truth, replicates=20, metrics=["kl_p"])
+    gap = compare([run, run], "a", "c", "kl_p")
+    assert gap.value == np.inf and np.isnan([gap.low, gap.p]).all() and gap.text() == "+inf"
+    both = compare([run], "a", "b", "kl_p")
+    assert np.isnan(both.value) and not both.resolved and both.text() == "not defined"
+    assert run.difference("c", "c").loc["kl_p", "low"] == 0
+
+
 def test_holm_equals_the_definition():
     p = [0.01, np.nan, 0.02, 0.03, 0.5]
     np.testing.assert_allclose(holm(p), [0.04, np.nan, 0.06, 0.06, 0.5])

@@ -396,7 +396,7 @@ def test_null_band_does_not_meet_the_numbers_that_made_the_predictions():
 
 
 def test_null_band_of_another_metric():
-    assert calibration_null_band([0.0, 1.0], brier, replicates=5).high == 0
+    assert calibration_null_band([0.0, 1.0] * 3, brier, replicates=5).high == 0
 
 
 # Errors ----------------------------------------------------------------------------------------

@@ -5,8 +5,21 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 
-from probnb.report.example import draw_example
-from probnb.report.read import check_table, read_predictions
+from probnb.report import check_table, draw_example, read_predictions
+
+Y = np.array([1, 1, 0, 0, 1, 0] * 4)
+M = np.round(np.linspace(0.015, 0.985, 24), 3)
+
+
+def plain(**more):
+    return pd.DataFrame({"y": Y, "m": M, **more})
+
+
+def same(table, columns=("m",)):
+    assert list(table.predictions) == list(columns)
+    np.testing.assert_array_equal(table.y, Y)
+    np.testing.assert_allclose(table.predictions[columns[0]], M, rtol=1e-15)
+    return table
 
 
 @pytest.fixture
@@ -32,7 +45,7 @@ def test_logits_are_found_or_told(frame):
     for scale in ("auto", "logit", "each"):
         table = check_table(logits, scale=scale)
         np.testing.assert_allclose(table.predictions["noisy"], frame["noisy"])
-    assert "hold logits (found by their range)" in check_table(logits).notes[-1]
+    assert check_table(logits).notes[-1].startswith("Logit columns (found by their range): careful")
     small = pd.DataFrame({"y": [0, 1], "a": [0.1, 0.9]})
     np.testing.assert_allclose(
         check_table(small, scale="logit").predictions["a"], expit([0.1, 0.9])
@@ -54,9 +67,10 @@ def test_other_names_and_what_is_left_out(frame, tmp_path):
         tmp_path / "a.csv", columns="careful, noisy", y="died", p=None, group="ward"
     )
     assert list(table.predictions) == ["careful", "noisy"]
-    assert table.p is None and table.group.nunique() == 2
+    assert table.p is None and set(table.group) == {"north", "south"}
     table = check_table(other, y="died", group=None, cluster="ward")
-    assert table.notes[0] == "Not numeric, and left out: remark."
+    assert table.units == 2
+    assert table.notes[0] == "Not numeric, and left out: remark ('x')."
     assert table.group is None and list(table.predictions)[-1] == "noisy"
 
 
@@ -67,11 +81,9 @@ def test_a_prediction_column_named_p():
     assert list(check_table(frame, p=None).predictions) == ["p"]
 
 
-def test_certain_predictions_and_many_groups_are_noted():
-    frame = pd.DataFrame({"y": [0, 1] * 15, "a": [0.0, 1.0] * 15, "group": range(30)})
-    notes = check_table(frame).notes
-    assert notes[0] == "Of 30 groups, the report shows the 20 largest."
-    assert "certain (0 or 1) in 30 rows" in notes[-1]
+def test_certain_predictions_are_noted():
+    notes = check_table(plain(m=np.where(M > 0.5, 1.0, M))).notes
+    assert notes[-1] == "Column m is certain (0 or 1) in 12 rows."
 
 
 def with_values(frame, column, values):
@@ -85,18 +97,17 @@ def with_values(frame, column, values):
     "change, match",
     [
         (lambda f: f.drop(columns="y"), "y: the column must be one of .*; got 'y'"),
-        (lambda f: with_values(f, "noisy", {3: np.nan, 7: np.nan}), "missing in 2 rows: 3, 7"),
-        (lambda f: with_values(f, "y", {5: np.nan}), "'y' is missing in 1 row: 5"),
-        (lambda f: with_values(f, "group", {5: None}), "'group' is missing in 1 row: 5"),
-        (lambda f: with_values(f, "y", {5: 2}), r"'y' must hold only 0 and 1; got .*2.* in row 5"),
-        (lambda f: f.assign(y=np.where(f["y"] == 1, "yes", "no")), "'y' must be numeric"),
-        (lambda f: with_values(f, "noisy", {4: 1.2}), "'noisy' has 1 of 400 .* first 1.2 in row 4"),
-        (lambda f: with_values(f, "noisy", {4: np.inf}), "'noisy' is infinite in 1 row: 4"),
-        (lambda f: with_values(f, "p", {4: -0.1}), r"'p' must hold probabilities .* in row 4"),
+        (lambda f: with_values(f, "noisy", {3: np.nan, 7: np.nan}), "row 3 .* holds nothing.* 7"),
+        (lambda f: with_values(f, "y", {5: np.nan}), "'y' must hold 0 or 1 .* row 5 .* nothing"),
+        (lambda f: with_values(f, "group", {5: None}), "'group' must hold a name .* row 5"),
+        (lambda f: with_values(f, "y", {5: 2}), "'y' must hold 0 or 1 .* row 5 .*2"),
+        (lambda f: f.assign(y=np.where(f["y"] == 1, "yes", "no")), "'y' must hold 0 or 1.*row 0"),
+        (lambda f: with_values(f, "noisy", {4: 1.2}), "'noisy' .* 1 of 400 .* first 1.2 in row 4"),
+        (lambda f: with_values(f, "noisy", {4: np.inf}), "'noisy' must hold a finite .* row 4"),
+        (lambda f: with_values(f, "p", {4: -0.1}), "'p' must hold a probability .* row 4"),
         (lambda f: f.assign(y=1), "'y' must hold both outcomes; all 400 rows are 1"),
         (lambda f: f[["y", "p", "group"]], "no numeric prediction column beside"),
-        (lambda f: f.iloc[:0], "at least one row"),
-        (lambda f: f.assign(careful=np.arange(400) * 10), "too many for probabilities, and unlike"),
+        (lambda f: f.assign(careful=np.arange(400) * 10 + 5.0), "or logits; 400 of 400"),
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_by_name(frame, change, match):
@@ -109,9 +120,9 @@ def test_bad_settings_and_paths(frame, tmp_path):
         check_table(frame, columns=["carefull"])
     with pytest.raises(ValueError, match="scale must be one of auto, probability, logit, each"):
         check_table(frame, scale="odds")
-    with pytest.raises(ValueError, match="columns must differ from the other roles; got 'p'"):
+    with pytest.raises(ValueError, match="columns must differ from p, which is 'p' too"):
         check_table(frame, columns=["p"])
-    with pytest.raises(ValueError, match="column 'group' must be numeric"):
+    with pytest.raises(ValueError, match="column 'group' must hold a finite number"):
         check_table(frame, columns=["group"], group=None)
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         check_table(frame.assign(noisy=frame["noisy"] * 3), scale="probability")
@@ -130,6 +141,125 @@ def test_paths_from_the_book_and_from_the_project(frame, tmp_path, monkeypatch):
     for folder in (tmp_path, tmp_path / "book"):
         monkeypatch.chdir(folder)
         assert len(read_predictions("mine.csv").y) == 400
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "index", "id", "ID", "row_id", "nr", "k"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_index_is_not_judged(tmp_path, name, first):
+    frame = plain()
+    frame.insert(0, name, np.arange(24) + first)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    for scale in ("auto", "probability", "each"):
+        same(read_predictions(tmp_path / "a.csv", scale=scale))
+    table = check_table(frame.assign(m=np.log(M / (1 - M))), scale="logit")
+    assert list(table.predictions) == ["m"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Weight", "weights", "sample_weight", "w", "date", "year", "fold"]
+)
+def test_other_columns_by_name_are_not_judged_in_silence(name):
+    table = same(check_table(plain(**{name: np.linspace(0.1, 0.9, 24)})))
+    assert f"Column {name} holds" in table.notes[0]
+    named = check_table(plain(**{name: M}), columns=name)
+    assert list(named.predictions) == [name]
+
+
+def test_whole_numbers_are_no_logits():
+    frame = plain(age=[20, 30, 40] * 8)
+    with pytest.raises(ValueError, match=r"'age' .* 24 of 24 values are outside"):
+        check_table(frame)
+    with pytest.raises(ValueError, match="'age' holds whole numbers"):
+        check_table(frame, scale="logit")
+    with pytest.raises(ValueError, match=r"'t': as logits, .* certainties"):
+        check_table(plain(t=1.7e9 + M), scale="logit")
+
+
+def test_log_probabilities_are_not_taken_for_logits():
+    frame = plain(m=np.log(M))
+    with pytest.raises(ValueError, match="None is above 0: exp them if they are log prob"):
+        check_table(frame)
+    np.testing.assert_allclose(check_table(frame, scale="logit").predictions["m"], M / (1 + M))
+    same(check_table(frame.assign(m=np.exp(frame["m"]))))
+
+
+def test_outcomes_are_not_judged_as_a_model():
+    other = 1.0 * (M > 0.4)
+    table = same(check_table(plain(label=other)))
+    assert "Column label holds only 0 and 1, as outcomes do: it is left out" in table.notes[0]
+    assert list(check_table(plain(label=other), "label").predictions) == ["label"]
+    only = check_table(pd.DataFrame({"y": Y, "label": other}))
+    assert list(only.predictions) == ["label"] and "as outcomes do." in only.notes[0]
+
+
+def test_ids_that_repeat_are_clusters_and_a_long_table_is_refused():
+    frame = pd.concat([plain(id=range(24))] * 2)
+    table = check_table(frame)
+    assert table.units == 24 and "Column id repeats: 24 ids in 48 rows." in table.notes
+    assert any("resampled together" in note for note in table.notes)
+    assert check_table(frame.assign(cluster=np.arange(48) // 2)).units == 24
+    assert check_table(plain(id=range(24))).units == 24
+    with pytest.raises(ValueError, match="each of 24 ids stands once for each of 2 values of 'mod"):
+        check_table(frame.assign(model=["old"] * 24 + ["new"] * 24))
+    note = check_table(plain(patient=np.arange(24) // 2)).notes[0]
+    assert "to use it set cluster='patient'" in note
+
+
+def test_names_that_stand_twice():
+    twice = plain()[["y", "m", "m"]]
+    for settings in ({}, {"columns": "m"}):
+        with pytest.raises(ValueError, match="'m' stands twice in the table"):
+            check_table(twice, **settings)
+    same(check_table(plain(other="a")[["y", "m", "other", "other"]], columns="m"))
+    table = same(check_table(plain(**{"y.1": Y})))
+    assert "Column y.1 repeats y: it is left out." in table.notes
+
+
+def test_rounding_is_put_right_and_noted():
+    m = M.copy()
+    m[3], m[4] = 1.0000001, -1e-9
+    table = check_table(plain(m=m))
+    assert table.predictions["m"].tolist()[3:5] == [1, 0]
+    assert "outside [0, 1] by rounding in 2 rows (such as 1.0000001)" in " ".join(table.notes)
+    m[3] = 1.00001
+    with pytest.raises(ValueError, match=r"'m' .* 1.00001 in row 3"):
+        check_table(plain(m=m))
+    with pytest.raises(ValueError, match="If these are percentages, divide them by 100"):
+        check_table(plain(m=100 * M))
+
+
+def test_weights_and_parts():
+    weight = np.arange(24.0)
+    table = check_table(plain(weight=weight))
+    assert len(table.y) == 23 and table.weight.min() == 1 and len(table.predictions) == 23
+    assert "Rows are weighted by column weight; 1 have weight 0 and are left out." in table.notes
+    with pytest.raises(ValueError, match=r"'weight' must hold a weight of at least 0 .* row 0"):
+        check_table(plain(weight=weight - 1))
+    with pytest.raises(ValueError, match="'weight' must hold a weight above 0"):
+        check_table(plain(weight=0 * weight))
+    assert list(check_table(plain(weight=M), weight=None).predictions) == ["m"]
+    assert check_table(plain(w=weight + 1), weight="w").weight[0] == 1
+    split = plain(split=["train", "test"] * 12, id=range(24))
+    table = check_table(split)
+    assert list(table.id) == list(range(1, 24, 2))
+    assert table.notes[0] == "Only the 12 rows of part test are judged (column split)."
+    assert len(check_table(split, part="train").y) == 12
+    assert len(check_table(split, split=None).y) == 24
+    table = check_table(plain(split=np.arange(24) % 5))
+    assert table.notes[0].startswith("No row is of part test (column split has 0, 1, 2, 3, 4)")
+    bad = split.assign(m=np.where(np.arange(24) == 5, np.nan, M))
+    with pytest.raises(ValueError, match=r"row 5 .* holds nothing"):  # counted in the whole table
+        check_table(bad)
+
+
+def test_names_of_columns():
+    frame = plain().rename(columns={"m": "a, b", "y": "Y"})
+    assert list(check_table(frame, columns="a, b", y="Y").predictions) == ["a, b"]
+    for columns in ([], "", ["m", "m"], 3.5, True, [None]):
+        with pytest.raises(ValueError, match="columns"):
+            check_table(plain(), columns=columns)
+    same(check_table(plain(), columns=("m",)))
+    same(check_table(plain(id=range(24)), cluster="id"))
 
 
 def test_example_is_drawn_by_code_and_repeats():

@@ -17,7 +17,6 @@ from ... import store
 from ...experiment.results import TABLES, find_runs, on_test, read_results
 from ...methods import METHODS
 from ...metrics import Difference, difference, holm, kl_p, mse_p, repeated_distance
-from ...metrics.people import kl_terms, second_group
 from ...metrics.votes import check_votes
 from ...published import published
 from ...validation import check_choice, check_integer, check_number
@@ -102,7 +101,7 @@ def _terms(table, method, metric):
     if "k" in table:
         k, n = table["k"].to_numpy(), table["n"].to_numpy()
         if metric == "kl_p":
-            return kl_terms(k, n, p_hat)[0]
+            return check_votes(k, n, least=1).divergence(p_hat)
         return check_votes(k, n).squared_error(p_hat)
     p = table["p"].to_numpy(float)
     if metric == "mse_p":
@@ -139,9 +138,9 @@ def compared(tests):
             rows.append(pd.DataFrame([point]))
     if "k" in tests[0]:
         pooled = pd.concat(tests)
-        group = second_group(pooled["k"].to_numpy(), pooled["n"].to_numpy(), PEOPLE)
+        variance = check_votes(pooled["k"], pooled["n"]).variance().mean()  # of one other person
         people = {"method": "people", "metric": "mse_p", "reference": [str(m) for m in PEOPLE]}
-        rows.append(pd.DataFrame({**people, "mean": group["mse_p"].to_numpy()[: len(PEOPLE)]}))
+        rows.append(pd.DataFrame({**people, "mean": [variance / m for m in PEOPLE]}))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -18,7 +18,6 @@ from ...experiment.profiles import make_profile
 from ...experiment.results import collect, write_results
 from ...experiment.run import run_jobs
 from ...methods import check_methods
-from ...metrics.people import entropy_terms
 from ...metrics.votes import check_votes
 from ...training.batches import device_type, precision_of
 from ...training.models import network as network_of
@@ -293,7 +292,7 @@ def _unbiased(epochs, k, n):
     votes = check_votes(k, n)
     share = votes.share
     noise = (votes.variance() / votes.counts).mean()
-    lost = (entropy_terms(k, n)[0] - entr(share) - entr(1 - share)).mean()
+    lost = (votes.entropy() - entr(share) - entr(1 - share)).mean()
     return epochs.assign(mse_p=epochs["mse_p"] - noise, kl_p=epochs["kl_p"] - lost)
 
 

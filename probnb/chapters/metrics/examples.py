@@ -176,7 +176,7 @@ def coverage(n=500, trials=100, replicates=200, level=0.95, seed=0):
     replicates : int, default=200
         Bootstrap resamples of each.
     level : float, default=0.95
-        Coverage that the percentile intervals aim at.
+        Coverage that the intervals aim at.
     seed : int, default=0
         Seed of the draws.
 

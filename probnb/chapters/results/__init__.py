@@ -1,1 +1,1 @@
-"""The chapter of results: every table and claim of the paper beside what stored runs say."""
+"""Every table of the paper beside ours, and what the stored runs show."""

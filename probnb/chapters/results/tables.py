@@ -1,299 +1,318 @@
-"""The paper's tables in its own layout, its numbers beside ours, and the ranks in both."""
+"""The paper's tables in its own layout, its numbers beside ours; and what lies behind a row."""
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+from IPython.display import HTML
 
+from ...calibrators.gain_parts import PARTS, gain_parts
+from ...experiment import evidence
 from ...experiment.profiles import PROFILES
 from ...methods import METHODS
-from ...metrics import METRICS
+from ...metrics import METRICS, difference
 from ...published import published
 from ...scenarios import SCENARIOS
-from .sources import PAPER_ROWS
 
 __all__ = [
-    "calibration_epochs",
-    "paired",
-    "rank_correlations",
-    "ranks",
-    "scenario_table",
-    "table_1",
+    "behind",
+    "candidates",
+    "differences",
+    "gains",
+    "kept_trainings",
+    "paper_table",
+    "rank_table",
+    "run_table",
+    "show",
     "training_details",
 ]
 
 TABLE = ("mse_p", "kl_p", "ece", "mce", "ks", "brier")
+PAPER_ROWS = [*dict.fromkeys(published(table=1)["method"])]
 MISSING = "not run yet"
-GAP = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 
 
-def _rows(evidence, scenario):
-    """The paper's rows, and those of ours that it lacks, in table order."""
-    ours = {m for r in evidence.best(scenario) for m in r.methods} if scenario else set()
-    return [m for m in METHODS if m in PAPER_ROWS or m in ours]
+def label(row):
+    """The name of a row in tables and figures."""
+    return "CE, mean of trainings" if row == "ce_mean" else METHODS[row].label
 
 
-def _ours(evidence, scenario, method, metric):
-    """Mean over trainings, ± over rows, and the spread over seeds where there are several."""
-    runs = [r for r in evidence.best(scenario) if method in r.methods]
-    if not runs:
+def show(table, words=False):
+    """Show a table whole: no cell shortened, no line left out; `words` wraps long cells."""
+    with pd.option_context("display.max_colwidth", None):
+        return HTML(table.to_html(max_rows=None, classes="sentences" if words else "fit"))
+
+
+def run_table(runs):
+    """Show which runs there are: one line a scenario and kind; scenarios without one say so."""
+    lines = []
+    for group in evidence.kinds(runs):
+        first, seconds = group.iloc[0], [r.record.get("cpu_seconds") for r in group["run"]]
+        known = bool(seconds) and None not in seconds
+        lines.append(
+            {
+                "scenario": first["task"],
+                "faces": "drawn" if first["data"] == "drawn" else "photographs",
+                "profile": first["profile"] + (" (altered)" if first["variant"] else ""),
+                "size": f"{first['size']} px",
+                "seeds": ", ".join(map(str, group["seed"])),
+                "rows": len(evidence.methods_of(evidence.tables(first)[1])),
+                "processor time": f"{sum(seconds) / 60:.0f} min" if known else "",
+            }
+        )
+    table = pd.DataFrame(lines, columns=list(lines[0]) if lines else ["scenario"])
+    order = table["scenario"].map(list(SCENARIOS).index)
+    return table.loc[order.sort_values(kind="stable").index].set_index("scenario")
+
+
+def _means(lines, metric):
+    """Mean, deviation between seeds, and seeds of each row; early stopping is all its trainings."""
+    if lines is None:
+        return {}
+    table = evidence.scores(lines, [metric]).pivot(index="seed", columns="method", values="value")
+    if "ce_mean" in table:
+        table["ce"] = table.pop("ce_mean")
+    return {row: (v.mean(), v.std(), v.count()) for row, v in table.items()}
+
+
+def _ours(found, row):
+    if row not in found:
         return MISSING
-    values = [100 * r.bootstrap.point.loc[method, metric] for r in runs]
-    rows = np.sqrt(np.mean([(100 * r.std.loc[method, metric]) ** 2 for r in runs]))
-    if not np.isfinite(values).all():
+    mean, std, seeds = found[row]
+    if not np.isfinite(mean):
         return "∞"
-    text = f"{np.mean(values):.2f}{GAP}{rows:.2f}"
-    return text if len(runs) == 1 else f"{text} ({np.std(values, ddof=1):.2f})"
+    return f"{100 * mean:.2f}" + (f" ({100 * std:.2f})" if seeds > 1 else "")
 
 
-def _who(evidence, scenario):
-    """Head of our column: drawn faces are other data than the paper's."""
-    runs = evidence.best(scenario)
-    return "ours" if not runs or runs[0].photographs else "ours (drawn)"
-
-
-def _paper(printed, method, metric):
-    key = (method, metric)
+def _paper(printed, key):
     if key not in printed.index:
         return "–"
     row = printed.loc[key]
-    spread = "" if np.isnan(row["std"]) else f"{GAP}{row['std']:.2f}"
+    spread = "" if np.isnan(row["std"]) else f" ± {row['std']:.2f}"
     return f"{row['value']:.2f}{spread}{'*' if row['mark'] else ''}"
 
 
-def _printed(scenario, table=None):
-    return published(scenario, table=table).set_index(["method", "metric"])
-
-
-def table_1(evidence, metric="mse_p"):
-    """Lay out one metric of Table 1: rows by columns of scenarios, the paper beside ours.
+def paper_table(best, metric=None, scenario=None):
+    """Lay out Table 1 (give a metric) or one of Tables 3 to 7 (a scenario), ours under the paper's.
 
     Parameters
     ----------
-    evidence : Evidence
-        Stored runs; a scenario without one says so.
-    metric : {"mse_p", "kl_p"}, default="mse_p"
-        Half of the table.
+    best : dict of str to DataFrame
+        Runs by scenario, from `probnb.chapters.claims.ledger.stored_runs`.
+    metric, scenario : str, optional
+        One of the two; the other is spread over the columns.
 
     Returns
     -------
     DataFrame
-        Times 100. Ours: mean over trainings ± one bootstrap standard deviation over test rows,
-        and in brackets the standard deviation between trainings.
+        Times 100. The paper's are value ± one bootstrap deviation over test rows; ours the mean
+        over seeds and in brackets the standard deviation between them, where there are several.
     """
-    methods = [m for m in METHODS if any(m in _rows(evidence, s) for s in SCENARIOS)]
-    columns = {}
-    for scenario in SCENARIOS:
-        name, printed = scenario.capitalize(), _printed(scenario)
-        columns[name, "paper"] = [_paper(printed, m, metric) for m in methods]
-        columns[name, _who(evidence, scenario)] = [
-            _ours(evidence, scenario, m, metric) for m in methods
-        ]
-    labels = pd.Index([METHODS[m].label for m in methods], name=f"{METRICS[metric].label} ×100")
-    return pd.DataFrame(columns, index=labels)
-
-
-def scenario_table(evidence, scenario):
-    """Lay out one of Tables 3 to 7: every metric of a scenario, the paper beside ours.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Stored runs.
-    scenario : str
-        Name of the scenario.
-
-    Returns
-    -------
-    DataFrame
-        As `table_1`, with metrics as columns.
-    """
-    methods, printed, columns = _rows(evidence, scenario), _printed(scenario), {}
-    for metric in TABLE:
-        name = METRICS[metric].label
-        columns[name, "paper"] = [_paper(printed, m, metric) for m in methods]
-        columns[name, _who(evidence, scenario)] = [
-            _ours(evidence, scenario, m, metric) for m in methods
-        ]
-    labels = pd.Index([METHODS[m].label for m in methods], name=scenario.capitalize())
-    return pd.DataFrame(columns, index=labels)
-
-
-def paired(evidence, method="cape_bin", rivals=("ce", "ce_finetuned", "platt", "ensemble")):
-    """Compare a row with its rivals, paired over test rows and over trainings, by MSE_p.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Stored runs.
-    method : str, default="cape_bin"
-        The row.
-    rivals : sequence of str
-        The rows to compare with; by default CaPE's baseline, its control, the cheapest repair and
-        the most expensive.
-
-    Returns
-    -------
-    DataFrame
-        One line a scenario and kind of face: the row less each rival, times 100, with 95 %
-        interval. From two trainings on the interval includes their spread.
-    """
+    cells = [(scenario, m) for m in TABLE] if scenario else [(s, metric) for s in SCENARIOS]
+    heads = [METRICS[m].label if scenario else s.capitalize() for s, m in cells]
+    found = [_means(best.get(s), m) for s, m in cells]
+    printed = [published(s, metric=m).set_index("method") for s, m in cells]
+    rows = [m for m in METHODS if m in PAPER_ROWS or any(m in f for f in found)]
     lines = {}
-    for scenario in SCENARIOS:
-        for photographs in (True, False):
-            runs = evidence.best(scenario, photographs)
-            if not runs and not photographs:
-                continue
-            name = scenario.capitalize() + ("" if photographs else " (drawn)")
-            gaps = [evidence.gap(runs, method, rival) for rival in rivals]
-            lines[name] = [*(_gap(gap) for gap in gaps), len(runs)]
-    columns = [*(f"less {METHODS[rival].label}" for rival in rivals), "trainings"]
-    head = f"{METHODS[method].label}, MSE_p ×100"
-    return pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis(head)
+    for row in rows:
+        lines[label(row), "paper"] = [_paper(p, row) for p in printed]
+        lines[label(row), "ours"] = [_ours(f, row) for f in found]
+    name = scenario.capitalize() if scenario else METRICS[metric].label
+    table = pd.DataFrame.from_dict(lines, orient="index", columns=heads)
+    return table.set_axis(pd.MultiIndex.from_tuples(table.index, names=[f"{name} ×100", ""]))
 
 
-def _gap(gap):
-    if gap is None:
-        return MISSING
-    value, low, high = (100 * x for x in (gap.value, gap.low, gap.high))
-    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}]"
-
-
-def _values(evidence, scenario, metric):
-    """Printed and measured values of the paper's rows but resampled labels; NaN where missing."""
-    printed = _printed(scenario)["value"]
-    runs = evidence.best(scenario)
-    table = {}
-    for method in (m for m in PAPER_ROWS if m != "resampled"):
-        ours = [r.bootstrap.point.loc[method, metric] for r in runs if method in r.methods]
-        theirs = printed.get((method, metric), np.nan)
-        table[method] = theirs, 100 * np.mean(ours) if ours else np.nan
-    return pd.DataFrame(table, index=["paper", "ours"]).T
-
-
-def ranks(evidence, metric="mse_p"):
-    """Rank the paper's rows in print and here; resampled labels, which nobody has, are left out.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Stored runs.
-    metric : str, default="mse_p"
-        What to rank by; 1 is best.
+def rank_table(best, metric="mse_p"):
+    """Rank the paper's rows in print and here, 1 being best, without resampled labels.
 
     Returns
     -------
     DataFrame
-        One line a row; for each scenario the ``paper``'s rank and ``ours``.
+        A cell holds the paper's rank and ours; the last line how well all agree (Spearman).
     """
-    columns = {}
+    columns, rows = {}, PAPER_ROWS[1:]
     for scenario in SCENARIOS:
-        table = _values(evidence, scenario, metric).rank(method="min")
-        for who in table:
-            missing = MISSING if table[who].isna().all() else "–"
-            head = who if who == "paper" else _who(evidence, scenario)
-            columns[scenario.capitalize(), head] = [
-                missing if np.isnan(v) else f"{v:g}" for v in table[who]
-            ]
-    methods = [m for m in PAPER_ROWS if m != "resampled"]
-    return pd.DataFrame(columns, index=pd.Index([METHODS[m].label for m in methods], name="rank"))
+        found = _means(best.get(scenario), metric)
+        paper = published(scenario, metric=metric).set_index("method")["value"].reindex(rows)
+        pair = pd.DataFrame({"paper": paper, "ours": pd.Series({r: found[r][0] for r in found})})
+        pair = pair.reindex(rows)
+        ranks = pair.rank(method="min").map(lambda v: "–" if np.isnan(v) else f"{v:.0f}")
+        cells = (ranks["paper"] + " / " + ranks["ours"]).tolist()
+        both = pair.dropna()
+        agree = f"{both.corr('spearman').iat[0, 1]:.2f}" if len(both) > 2 else MISSING
+        columns[scenario.capitalize()] = [*cells, f"{agree} ({len(both)} rows)"]
+    return pd.DataFrame(columns, index=[*map(label, rows), "rank correlation"])
 
 
-def rank_correlations(evidence):
-    """Correlate ranks in print and here (Spearman), by scenario and metric.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Stored runs.
-
-    Returns
-    -------
-    DataFrame
-        Scenarios by metrics; of eleven rows, chance alone exceeds 0.60 in one of twenty.
-    """
-    rows = {}
-    for scenario in SCENARIOS:
-        row = {}
-        for metric in TABLE:
-            pair = _values(evidence, scenario, metric).dropna()
-            known = len(pair) > 2
-            row[METRICS[metric].label] = f"{spearmanr(*pair.T.values)[0]:.2f}" if known else MISSING
-        rows[scenario.capitalize()] = row
-    return pd.DataFrame(rows).T.rename_axis("rank correlation")
-
-
-def calibration_epochs(evidence):
-    """Say what lies behind every fine-tuned row: its kept epoch and its calibration epochs.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Stored runs.
-
-    Returns
-    -------
-    DataFrame
-        One line a run of the best kind; a row without calibration epochs is its control by
-        another name.
-    """
-    lines = []
-    for scenario in SCENARIOS:
-        for trained in evidence.best(scenario):
-            line = {"": str(trained.run)}
-            for method in ("ce_finetuned", "cape_bin", "cape_kernel"):
-                kept = trained.kept_fit(method)
-                line[METHODS[method].label] = "–" if kept is None else _behind(kept)
-            lines.append(line)
-    return pd.DataFrame(lines).set_index("") if lines else pd.DataFrame([{"": MISSING}])
+def behind(best):
+    """Say what lies behind each fine-tuned row: its kept epoch, and calibration epochs up to it."""
+    lines = {}
+    for scenario, lines_of in best.items():
+        for line in lines_of.itertuples():
+            chosen = evidence.tables(line)[0].chosen
+            chosen = chosen[chosen["chosen"].astype(bool)].set_index("method")
+            rows = ("ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel")
+            lines[f"{scenario.capitalize()}, seed {line.seed}"] = {
+                label(row): _behind(chosen.loc[row]) if row in chosen.index else "–" for row in rows
+            }
+    return pd.DataFrame(lines).T
 
 
 def _behind(kept):
-    if kept["best_epoch"] == 0 or kept.get("kept_start"):
+    if kept["best_epoch"] == 0:
         return "its start"
-    count = int(kept["calibration_epochs"])
-    return f"epoch {kept['best_epoch']:g}, {count} of calibration"
+    return f"epoch {kept['best_epoch']:.0f}, {kept['calibration_epochs']:.0f} of calibration"
 
 
-@cache
-def _details():
-    return pd.read_csv(Path(__file__).with_name("details.csv")).fillna("")
-
-
-def training_details(profiles=("quick", "cpu", "paper")):
-    """Set the training of the paper, of the authors' release and of the profiles side by side.
-
-    Parameters
-    ----------
-    profiles : sequence of str, default=("quick", "cpu", "paper")
-        Whose values are read from `probnb.experiment.profiles.PROFILES`.
+def kept_trainings(runs):
+    """List every training of plain cross entropy at the epoch that validation keeps.
 
     Returns
     -------
     DataFrame
-        One line a detail. What a profile does not decide is the same in all of them.
+        Scenario, ``seed``, ``fit``, ``epoch``, ``bias`` (mean prediction less mean outcome on test
+        rows), ``mse_p``, and ``widest``, the largest bias of any of its epochs.
     """
-    table = _details().copy()
+    lines = []
+    for line in runs.itertuples():
+        epochs = evidence.tables(line)[0].epochs
+        for fit, history in epochs.groupby("fit"):
+            if "bias" in history and (fit == "ce" or fit.startswith("ensemble member=")):
+                kept = history.loc[history["val_ce"].idxmin(), ["epoch", "bias", "mse_p"]]
+                widest = history.loc[history["epoch"] > 0, "bias"].abs().max()
+                lines.append(
+                    {"scenario": line.task, "seed": line.seed, "fit": fit, **kept, "widest": widest}
+                )
+    return pd.DataFrame(lines)
+
+
+def differences(best, pairs, metric="mse_p"):
+    """Compare pairs of rows in every scenario: what the forest plots draw.
+
+    Returns
+    -------
+    DataFrame
+        One line a scenario and pair: ``label``, ``pair``, and the fields of
+        `probnb.metrics.Difference`, unscaled; ``text`` as tables show it.
+    """
+    lines = []
+    for scenario, runs in best.items():
+        for a, b in pairs:
+            gap = evidence.compare(runs, a, b, metric)
+            if gap is not None:
+                seeds = f"{gap.seeds} seeds" if gap.seeds > 1 else "one training"
+                lines.append(
+                    {
+                        "label": f"{scenario.capitalize()} ({seeds})",
+                        "pair": f"{label(a)} less {label(b)}",
+                        "scenario": scenario,
+                        "a": a,
+                        "b": b,
+                        **gap.__dict__,
+                        "text": gap.text(),
+                    }
+                )
+    return pd.DataFrame(lines)
+
+
+def candidates(runs):
+    """Lay out every setting of CaPE and of its control that starts from the same networks.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `probnb.experiment.evidence.find`, of one scenario, other grids of settings included.
+
+    Returns
+    -------
+    DataFrame
+        One line a setting: seeds, the epochs kept and the calibration epochs up to them, and
+        MSE_p (times 100) of the kept and of the last epoch less that of the start.
+    """
+    parts = []
+    for line in runs.itertuples():
+        results, cape = evidence.tables(line)[0], line.run.record["settings"]["cape"]
+        tuned = results.chosen[
+            results.chosen["method"].isin(["ce_finetuned", "cape_bin", "cape_kernel"])
+        ]
+        for setting in tuned.itertuples():
+            history = results.epochs[results.epochs["fit"] == setting.fit].sort_values("epoch")
+            if history["epoch"].iloc[0] > 0:  # does not say where it started
+                continue
+            history, kept = history.set_index("epoch"), history["val_ce"].to_numpy().argmin()
+            gain = 100 * (history["mse_p"] - history["mse_p"][0]).to_numpy()
+            bins = setting.bins if setting.method == "cape_bin" else np.nan
+            parts.append(
+                {
+                    "row": label(setting.method),
+                    "schedule": "" if setting.method == "ce_finetuned" else cape,
+                    "rate": f"{setting.finetune_learning_rate:g}",
+                    "bins": "" if np.isnan(bins) else f"{bins:.0f}",
+                    "seed": line.seed,
+                    "kept": kept,
+                    "calibration": int(history["calibration"].iloc[: kept + 1].sum()),
+                    "kept less start": gain[kept],
+                    "last less start": gain[-1],
+                }
+            )
+    key = ["row", "schedule", "rate", "bins"]
+    table = pd.DataFrame(parts).drop_duplicates([*key, "seed"])
+    lines = {}
+    for name, part in table.groupby(key, sort=False):
+        lines[name] = {"seeds": len(part)} | {
+            c: ", ".join(map(str, part[c])) for c in ("kept", "calibration")
+        }
+        for column in ("kept less start", "last less start"):
+            values = part[column].to_numpy()
+            one = f"{values[0]:+.2f}" if len(values) == 1 else difference(values).text(1)
+            lines[name][column] = one
+    return pd.DataFrame(lines).T.rename_axis(key)
+
+
+def gains(best, rows, reference="ce"):
+    """Split what rows take off the MSE_p of a reference into bias, slope, monotone and ranking.
+
+    Returns
+    -------
+    DataFrame
+        Times 100, positive is better; Student's intervals over seeds.
+    """
+    lines = {}
+    for scenario, runs in best.items():
+        for row in rows:
+            parts = []
+            for line in runs.itertuples():
+                test = evidence.tables(line)[1]
+                if {row, reference, "p"} <= set(test):
+                    split = gain_parts(test["y"], test[reference], test[row], test["p"])
+                    parts.append(split.loc["mse_p", "gain"])
+            if parts:
+                table = pd.concat(parts, axis=1)
+                lines[scenario.capitalize(), label(row)] = {
+                    part: f"{100 * table.loc[part].iloc[0]:+.2f} (one training)"
+                    if len(parts) == 1
+                    else difference(table.loc[part]).text()
+                    for part in (*PARTS, "total")
+                }
+    return pd.DataFrame(lines).T
+
+
+def training_details(profiles=("quick", "cpu", "paper")):
+    """Set the training of the paper, of the authors' release and of the profiles side by side."""
+    table = pd.read_csv(Path(__file__).with_name("details.csv")).fillna("")
     for name in profiles:
-        table[f"here: {name}"] = [_detail(row, PROFILES[name]) for row in table.to_dict("records")]
+        table[name] = [_detail(row, PROFILES[name]) for row in table.to_dict("records")]
     return table.drop(columns=["fields", "here"]).set_index("detail")
 
 
 def _detail(row, profile):
+    grid = METHODS["cape_bin"].grid
     values = {
-        name: ", ".join(f"{v:g}" for v in _grid(name, profile))
-        if name in METHODS["cape_bin"].grid
+        name: ", ".join(f"{v:g}" for v in profile.grid.get(name, grid[name][: profile.candidates]))
+        if name in grid
         else getattr(profile, name)
         for name in row["fields"].split()
     }
     return row["here"].format(**values)
-
-
-def _grid(name, profile):
-    """Values that a fine-tuning tries: the profile's own, or the first of the method's grid."""
-    own = METHODS["cape_bin"].grid[name]
-    return profile.grid.get(name, own[: profile.candidates])

@@ -1,65 +1,42 @@
-"""Figures of the synthetic chapter: scenario, overfitting and learning curves."""
+"""Figures of the synthetic chapter: scenario, overfitting, learning curves and fine-tunings."""
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from ...methods import METHODS
 from ...plots.reliability import reliability_grid
-from ...plots.style import COLOURS, grid
+from ...plots.style import COLOURS
 from ...scenarios import probability
-
-__all__ = [
-    "labelled",
-    "learning_curves",
-    "overfitting_figure",
-    "prediction_histograms",
-    "scenario_figure",
-    "spread_of_ages",
-]
+from .study import FINETUNED
 
 _CURVES = {
-    "train_ce": "Training cross entropy (nats)",
-    "val_ce": "Validation cross entropy (nats)",
-    "mse_p": "Test MSE$_p$ (×100)",
-    "kl_p": "Test KL$_p$ (×100 nats)",
+    "train_ce": "training cross entropy",
+    "val_ce": "validation cross entropy",
+    "mse_p": r"test MSE$_p$ $\times$ 100",
+    "kl_p": r"test KL$_p$ $\times$ 100",
 }
+_STYLES = {"ce": "black", "ce_finetuned": "green", "cape_bin": "blue", "cape_kernel": "vermilion"}
+_PALETTE = {METHODS[name].label: COLOURS[colour] for name, colour in _STYLES.items()}
 
 
 def scenario_figure(scenario, ages, p, y):
-    """Draw a scenario: psi over age, where its probabilities lie, and how outcomes fall by age.
-
-    Parameters
-    ----------
-    scenario : str
-        Name in `probnb.scenarios.SCENARIOS`.
-    ages, p, y : array-like of shape (n,)
-        Ages in years, ground-truth probabilities and outcomes.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        Three panels.
-    """
-    ages, p, y = np.asarray(ages), np.asarray(p), np.asarray(y)
-    _, axes = grid(3, columns=3, size=(3.1, 2.7))
+    """Draw psi over age, where the probabilities lie, and how outcomes fall by age."""
+    ages, p, y = np.asarray(ages), np.asarray(p), np.asarray(y).astype(int)
+    _, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), layout="constrained")
     z = np.arange(0, 117)
-    axes[0].plot(z, probability(z, scenario), color=COLOURS["blue"], lw=2)
-    axes[0].set(xlabel="Age z (years)", ylabel=r"Probability $\psi(z)$", ylim=(-0.02, 1.02))
-    axes[0].set_title(f"{scenario.capitalize()}: from age to probability")
-    axes[1].hist(p, bins=np.linspace(0, 1, 41), color=COLOURS["blue"])
-    axes[1].set(xlabel="Probability p", ylabel="People", title="Probabilities in the data")
-    bins = np.arange(0, 121, 5)
-    axes[2].hist(
-        [ages[y == 0], ages[y == 1]],
-        bins=bins,
-        stacked=True,
-        color=[COLOURS["sky"], COLOURS["vermilion"]],
-        label=[f"y = 0 ({np.mean(y == 0):.0%})", f"y = 1 ({np.mean(y == 1):.0%})"],
-    )
-    axes[2].set(xlabel="Age z (years)", ylabel="People", title="Outcomes by age")
-    axes[2].legend()
+    axes[0].plot(z, probability(z, scenario), lw=2)
+    axes[0].set(xlabel="age (years)", ylabel=r"probability $\psi$", ylim=(-0.02, 1.02))
+    sns.histplot(x=p, bins=np.linspace(0, 1, 31), ax=axes[1])
+    axes[1].set(xlabel="probability p", ylabel="faces")
+    sns.histplot(x=ages, hue=y, multiple="stack", bins=np.arange(0, 121, 5), ax=axes[2],
+                 hue_order=[1, 0])  # fmt: skip
+    axes[2].set(xlabel="age (years)", ylabel="")
+    axes[2].get_legend().set_title("outcome")
     return axes
 
 
@@ -69,111 +46,98 @@ def spread_of_ages(ages, count):
     return order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(int)]
 
 
-def overfitting_figure(y, p, predictions, discrete=False):
-    """Draw the paper's four-column figure: what overfitting does to predictions.
-
-    Parameters
-    ----------
-    y, p : array-like of shape (n,)
-        Outcomes and ground-truth probabilities of the test data.
-    predictions : mapping of str to array-like of shape (n,)
-        Predicted probabilities by method, one column of the figure each.
-    discrete : bool, default=False
-        Draw histograms of the predictions for each value of p, rather than predictions against
-        probabilities with a reliability diagram.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        One panel a method.
-    """
-    predictions = dict(predictions)
-    if discrete:
-        return prediction_histograms(p, predictions)
-    return reliability_grid(y, labelled(predictions), p=p)
-
-
 def labelled(predictions):
     """Return predictions under the labels of their methods, as figures show them."""
     return {METHODS[name].label: p_hat for name, p_hat in dict(predictions).items()}
 
 
-def prediction_histograms(p, predictions):
-    """Draw histograms of predictions, one above the other for each ground-truth probability.
+def overfitting_figure(y, p, predictions, discrete=False):
+    """Draw the paper's figure of overfitting: predictions against probabilities, by method.
 
-    Parameters
-    ----------
-    p : array-like of shape (n,)
-        Ground-truth probabilities with few distinct values.
-    predictions : mapping of str to array-like of shape (n,)
-        Predicted probabilities by method, one panel each.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        One panel a method.
+    Where the probability has few values (`discrete`), histograms of the predictions for each.
     """
-    p, predictions = np.asarray(p), dict(predictions)
-    levels = np.unique(p.round(6))
-    edges = np.linspace(0, 1, 26)
-    columns = min(4, len(predictions))
-    _, axes = grid(len(predictions), columns=columns, size=(2.5, 3.2), sharex=True, sharey=True)
-    for ax, (name, p_hat) in zip(axes, predictions.items()):
-        for row, level in enumerate(levels):
-            values = np.asarray(p_hat)[np.isclose(p, level)]
-            height = np.histogram(values, edges)[0] / len(values)
-            height = 0.85 * height / max(height.max(), 1e-9)
-            ax.stairs(
-                row + height, edges, baseline=row, fill=True, color=COLOURS["blue"], alpha=0.45
-            )
-            ax.stairs(row + height, edges, baseline=row, color=COLOURS["blue"])
-            ax.plot([level, level], [row, row + 0.95], color=COLOURS["vermilion"], lw=2)
-        ax.set(title=METHODS[name].label, xlabel=r"Prediction $\hat p$", xlim=(0, 1))
-        ax.set_yticks(range(len(levels)), [f"{level:g}" for level in levels])
-        ax.grid(axis="y", visible=False)
-    axes[0].set_ylabel("True probability p (red mark);\nhistograms scaled to their peaks")
-    return axes
+    shown = labelled(predictions)
+    if not discrete:
+        return reliability_grid(y, shown, p=p)
+    table = pd.DataFrame(shown).assign(p=np.asarray(p).round(6)).melt("p", var_name="method")
+    facets = sns.FacetGrid(table, col="method", row="p", height=0.75, aspect=7.4 / 3 / len(shown),
+                           row_order=sorted(table["p"].unique(), reverse=True),
+                           margin_titles=True, despine=False, sharey=False)  # fmt: skip
+    facets.figure.set_size_inches(7.4, 0.6 + 0.75 * table["p"].nunique())
+    facets.map(sns.histplot, "value", bins=np.linspace(0, 1, 26), element="step")
+    for (row, _, _), _ in facets.facet_data():
+        for ax in facets.axes[row]:
+            ax.axvline(facets.row_names[row], color=COLOURS["vermilion"], lw=2)
+    facets.set(yticks=[], xticks=[0, 0.5, 1], xlim=(0, 1)).set_axis_labels("", "")
+    facets.set_titles(col_template="{col_name}", row_template="p = {row_name:.2g}")
+    facets.figure.supxlabel(r"prediction $\hat p$ (red: the true probability)", fontsize=10)
+    return list(facets.axes.flat)
 
 
 def learning_curves(results, window=1):
-    """Draw the learning curves of cross entropy, and of fine-tunings that branch off it.
+    """Draw cross entropy and what matters by epoch, with the fine-tunings that branch off.
 
-    Parameters
-    ----------
-    results : probnb.experiment.results.Results
-        Of a run with ``"ce"`` among its rows.
-    window : int, default=1
-        Epochs of the moving average drawn; the paper uses 5.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        Training and validation cross entropy, MSE_p and KL_p.
+    `window` epochs are averaged for the lines; the paper uses 5.
     """
-    epochs, chosen = results.epochs, results.chosen[results.chosen["chosen"]]
-    chosen = chosen.drop_duplicates("method").set_index("method")
+    chosen, epochs = _chosen(results), results.epochs
     start = chosen.loc["ce", "best_epoch"]
-    branches = [m for m in ("ce_finetuned", "cape_bin", "cape_kernel") if m in chosen.index]
-    finetuned = chosen.loc[branches, "fit"].to_dict()
-    _, axes = grid(4, columns=2, size=(4.4, 2.6))
-    ce = epochs[epochs["fit"] == "ce"]
-    lines = [("CE", ce, ce["epoch"], ("black", "-", 1.6))]
-    styles = [("green", "-", 3.2), ("blue", "-", 1.6), ("vermilion", "--", 1.6)]
-    for (method, fit), style in zip(finetuned.items(), styles):
-        rows = epochs[epochs["fit"] == fit]
-        lines.append((METHODS[method].label, rows, rows["epoch"] + start, style))
-    for ax, (column, label) in zip(axes, _CURVES.items()):
+    curves = {"ce": epochs[epochs["fit"] == "ce"]}
+    for name in [m for m in FINETUNED if m in chosen.index]:
+        rows = epochs[epochs["fit"] == chosen.loc[name, "fit"]]
+        curves[name] = rows.assign(epoch=rows["epoch"] + start)
+    _, axes = plt.subplots(2, 2, figsize=(7.4, 5.2), layout="constrained")
+    for ax, (column, label) in zip(axes.flat, _CURVES.items()):
         scale = 100 if column in ("mse_p", "kl_p") else 1
-        for name, rows, x, (colour, dashes, width) in lines:
+        for name, rows in curves.items():
             values = scale * rows[column].rolling(window, min_periods=1, center=True).mean()
-            ax.plot(x, values, dashes, color=COLOURS[colour], label=name, lw=width)
-        ax.axvline(start, color=COLOURS["grey"], ls=":", lw=1)
-        ax.set(xlabel="Epoch", ylabel=label)
-        trained = scale * epochs[epochs["fit"].isin(["ce", *finetuned.values()])][column]
-        if column != "train_ce" and trained.max() > 4 * trained.min():
+            ax.plot(rows["epoch"], values, color=COLOURS[_STYLES[name]], lw=1.6,
+                    label=METHODS[name].label)  # fmt: skip
+        ax.axvline(start, color=COLOURS["grey"], ls=":", lw=1.2)
+        ax.set(xlabel="epoch", ylabel=label)
+        ce = curves["ce"][column].iloc[1:]
+        if column != "train_ce" and ce.max() > 3 * ce.min():
             ax.set_yscale("log")  # the overfitted end would flatten what matters
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter(ScalarFormatter())
             ax.yaxis.set_minor_locator(NullLocator())
-    axes[0].legend(loc="lower left")
-    return axes
+    axes.flat[0].legend(loc="lower left")
+    return list(axes.flat)
+
+
+def finetuning_figure(results):
+    """Draw every fine-tuning from its start: what validation saw, and what it could not see.
+
+    Filled marks are calibration epochs; a ring is the epoch that was kept.
+    """
+    chosen, epochs = _chosen(results), results.epochs
+    names = [m for m in FINETUNED if m in chosen.index]
+    if not names:
+        return None
+    fits = chosen.loc[names, "fit"]
+    table = epochs[epochs["fit"].isin(fits)].assign(mse_p=lambda t: 100 * t["mse_p"])
+    table = table.assign(method=[METHODS[m].label for m in table["method"]])
+    long = table.melt(["method", "epoch", "calibration"], ["val_ce", "mse_p"], "score")
+    facets = sns.relplot(
+        long, x="epoch", y="value", hue="method", style="calibration", markers={0: "o", 1: "X"},
+        dashes=False, col="score", kind="scatter", palette=_PALETTE, s=60, height=2.9, aspect=1.25,
+        facet_kws={"sharey": False}, legend=False,
+    )  # fmt: skip
+    for score, ax in facets.axes_dict.items():
+        sns.lineplot(long[long["score"] == score], x="epoch", y="value", hue="method", ax=ax,
+                     palette=_PALETTE, legend=score == "val_ce", lw=1.4)  # fmt: skip
+        for name in names:
+            rows = epochs[(epochs["fit"] == fits[name])].set_index("epoch")
+            kept = chosen.loc[name, "best_epoch"]
+            value = rows.loc[kept, score] * (100 if score == "mse_p" else 1)
+            ax.plot(kept, value, "o", ms=13, mfc="none", mec="black", mew=1.2)
+        ax.set(xlabel="epoch after the early stop", ylabel=_CURVES[score], title="")
+        ax.set_xticks(range(int(long["epoch"].max()) + 1))
+    facets.axes_dict["val_ce"].get_legend().set_title(None)
+    facets.tight_layout(w_pad=2)
+    return facets
+
+
+def _chosen(results):
+    """The chosen fit of each row."""
+    chosen = results.chosen[results.chosen["chosen"]]
+    return chosen.drop_duplicates("method").set_index("method")

@@ -1,4 +1,4 @@
-"""The experiments of the chapter on theory: what is run at which settings, data out."""
+"""The experiments of the chapter on theory: what is run at which settings, tables out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ...theory.compare import against_baseline
 from ...theory.descent import (
     Trajectory,
     flow_gap,
@@ -20,37 +21,39 @@ from ...theory.descent import (
 )
 from ...theory.model import draw, stable_step
 from ...theory.separability import critical_dimension, max_margin
-from ...validation import check_integer
+from ...validation import check_choice, check_integer, check_number
 
-__all__ = [
-    "AppendixB",
-    "Memorisation",
-    "appendix_b",
-    "critical_ratios",
-    "early_learning",
-    "gap_table",
-    "memorise",
-    "slope_table",
-]
+SMOKE = {
+    "n": 60, "replicates": 2, "iterations": 300,
+    "phase_n": 60, "phase_gammas": [0.0, 2.0], "phase_replicates": 4,
+    "appendix_n": 60, "appendix_iterations": 300,
+    "grid_n": 60, "grid_kappas": [0.2, 1.0], "grid_gammas": [1.0, 3.0], "grid_replicates": 3,
+}  # fmt: skip
+"""Sizes at which the whole chapter runs in seconds."""
+
+
+def check_settings(settings):
+    """Check the page's parameters (its ``globals()``) before anything slow begins."""
+    check_choice(settings["device"], ("cpu", "cuda"), "device")
+    counts = {name for name in SMOKE if isinstance(SMOKE[name], int)} | {"threads"}
+    for name, least in dict.fromkeys(counts, 1).items() | {"seed": 0, "grid_replicates": 2}.items():
+        check_integer(settings[name], name, minimum=least)
+    positive = ("kappa", "eta", "grid_kappas")
+    for name in ("kappa", "eta", "gamma", "gamma_0"):
+        check_number(settings[name], name, minimum=0, exclusive=name in positive)
+    for name in ("grid_kappas", "grid_gammas", "phase_gammas"):
+        if not isinstance(settings[name], (list, tuple)) or not settings[name]:
+            raise ValueError(f"{name} must be a list of numbers; got {settings[name]!r}.")
+        for value in settings[name]:
+            check_number(value, name, minimum=0, exclusive=name in positive)
 
 
 def early_learning(model, eta, horizon):
     """Gradient descent at several step sizes, sample sizes and aspect ratios: Theorem A.1.
 
-    Parameters
-    ----------
-    model : Model
-        The setting around which one thing varies at a time.
-    eta : float
-        Largest step size, as given. Other sample sizes and aspect ratios use it too, or 0.9 of
-        their own bound 2n/||X||^2 if that is shorter; it is training time that is compared.
-    horizon : float
-        Training time t = k eta.
-
-    Returns
-    -------
-    dict of dict of Trajectory
-        Panels "step size", "sample size" and "aspect ratio", each with a run per label.
+    Returns panels "step size", "sample size" and "aspect ratio", each a dict of `Trajectory` by
+    label. Other sample sizes and aspect ratios take steps of 0.9 of their own bound 2n/||X||^2
+    where `eta` is longer; it is training time t = k eta that is compared.
     """
 
     def run(setting, step, limit=False):
@@ -71,23 +74,7 @@ def early_learning(model, eta, horizon):
 
 
 def slope_table(model, pairs, sizes):
-    """Slope of the error at the start, measured and in the limit: Lemma A.3.
-
-    Parameters
-    ----------
-    model : Model
-        The setting; its n, gamma and gamma_0 are replaced.
-    pairs : sequence of (float, float)
-        Values of (gamma, gamma_0).
-    sizes : sequence of int
-        Sample sizes n.
-
-    Returns
-    -------
-    DataFrame
-        A row per pair and size: `gamma`, `gamma_0`, `n`, `slope` (the mean over replicates),
-        `error` (its standard error) and `limit`.
-    """
+    """Slopes of the error at the start, measured (mean, standard error) and in the limit."""
     rows = []
     for gamma, gamma_0 in pairs:
         for n in sizes:
@@ -99,23 +86,7 @@ def slope_table(model, pairs, sizes):
 
 
 def gap_table(model, etas, horizon):
-    """Distance of gradient descent from gradient flow at several step sizes: Lemma A.4.
-
-    Parameters
-    ----------
-    model : Model
-        The setting.
-    etas : sequence of float
-        Step sizes.
-    horizon : float
-        Training time up to which the largest distance is taken.
-
-    Returns
-    -------
-    DataFrame
-        A row per step size and replicate: `eta`, `replicate`, `parameters` (distance of the
-        estimates) and `errors` (of their exact mean squared errors).
-    """
+    """Farthest distance of gradient descent from gradient flow, by step size and replicate."""
     sample, tables = draw(model), []
     for eta in etas:
         parameters, errors = flow_gap(sample, eta, horizon)
@@ -135,25 +106,14 @@ class Memorisation:
 def memorise(model, eta, iterations):
     """Follow training until the outcomes are memorised, and beyond: Theorem A.2.
 
-    Parameters
-    ----------
-    model : Model
-        The setting.
-    eta : float
-        Step size in stretched time, see `probnb.theory.descent.late_training`.
-    iterations : int
-        Iterations.
-
-    Returns
-    -------
-    Memorisation
-        The run and the angle of its estimates to the max-margin separator (not a number for
-        replicates that are not separable).
+    `eta` is in stretched time, see `probnb.theory.descent.late_training`; angles to the max-margin
+    separator are NaN for replicates that are not separable.
     """
     sample = draw(model)
     found = [max_margin(X, y) for X, y in zip(sample.inputs.cpu(), sample.outcomes.cpu())]
     separable = np.array([w is not None for w in found])
-    onto = np.stack([np.full(model.p, np.nan) if w is None else w / _norm(w) for w in found])
+    nowhere = np.full(model.p, np.nan)
+    onto = np.stack([nowhere if w is None else w / np.linalg.norm(w) for w in found])
     onto = torch.from_numpy(onto).to(model.device)
     path = late_training(sample, eta, iterations, record_at(iterations), onto)
     with np.errstate(invalid="ignore"):  # a start of length 0 has no direction
@@ -161,31 +121,8 @@ def memorise(model, eta, iterations):
     return Memorisation(path, angle, separable)
 
 
-def _norm(w):
-    return np.sqrt(w @ w)
-
-
 def critical_ratios(n, gammas, replicates, seed=0):
-    """Aspect ratios at which simulated data sets become separable.
-
-    Parameters
-    ----------
-    n : int
-        Observations per data set.
-    gammas : sequence of float
-        Signal strengths.
-    replicates : int
-        Data sets for each.
-    seed : int, default=0
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (len(gammas), replicates)
-        Critical dimension over n, sorted along the rows: the share of a row at or below kappa is
-        the share of data sets that are separable at kappa.
-    """
-    check_integer(replicates, "replicates")
+    """Aspect ratios at which simulated data become separable, (gammas, replicates), sorted."""
     found = [
         [critical_dimension(n, gamma, [seed, i, r]) / n for r in range(replicates)]
         for i, gamma in enumerate(gammas)
@@ -208,27 +145,47 @@ class AppendixB:
 
 
 def appendix_b(model, eta=0.05, iterations=6000, batch=100):
-    """Stochastic gradient descent on finite and on resampled labels, same data and batches.
-
-    Parameters
-    ----------
-    model : Model
-        The setting; the paper's is n = 500, kappa = 1, gamma = 1.
-    eta : float, default=0.05
-        Step size.
-    iterations : int, default=6000
-        Iterations.
-    batch : int, default=100
-        Rows per iteration.
-
-    Returns
-    -------
-    AppendixB
-        The two runs.
-    """
+    """SGD on finite and on resampled labels, same data and batches; the paper's n = p = 500."""
     sample, record = draw(model), record_at(iterations)
     runs = (
         sgd(sample, eta, iterations, labels, batch, record=record, seed=model.seed)
         for labels in ("observed", "resampled")
     )
     return AppendixB(record, *runs)
+
+
+def summary_table(table, baseline="early stop"):
+    """Mean errors of `compare_methods` (x 100), and the paired difference from a baseline."""
+    means = 100 * table.groupby("method", sort=False)[["mse", "calibration", "grouping"]].mean()
+    wide = 100 * table.pivot(index="replicate", columns="method", values="mse")
+    difference = wide.sub(wide[baseline], axis=0)
+    means["difference"], means["standard error"] = difference.mean(), difference.sem()
+    start = table["chosen"] == 0
+    means["kept its start (%)"] = 100 * start.groupby(table["method"]).mean()
+    return means.rename(columns={"mse": "MSE x 100"}).rename_axis(None)
+
+
+def variant_changes(table, baseline="early stop"):
+    """Change of mean error against a baseline in per cent, with z, by variant and method."""
+    cells = table.assign(kappa=table["variant"], gamma=0)
+    names = ("CaPE (bin)", "CaPE (kernel)", "oracle", "ridge")
+    changes = {m: against_baseline(cells, m, baseline).droplevel("gamma") for m in names}
+    return pd.concat(changes, axis=1).loc[table["variant"].unique()].rename_axis(None)
+
+
+def bold_where_clear(changes):
+    """Show changes in per cent, those of more than two standard errors in bold."""
+    clear = changes.xs("z", axis=1, level=1).abs() > 2
+    shown = changes.xs("change", axis=1, level=1).style.format("{:+.1f}")
+    return shown.apply(lambda _: clear.map(lambda c: "font-weight: bold" if c else ""), axis=None)
+
+
+def grid_summary(cells, methods, baseline="early stop"):
+    """Cells of the grid in which each method is better or worse by two standard errors."""
+    rows = {}
+    for method in methods:
+        found = against_baseline(cells, method, baseline)
+        better, worse = int((found.z < -2).sum()), int((found.z > 2).sum())
+        rows[f"{method}, against {baseline}"] = (better, worse, len(found), found.change.mean())
+    columns = ["better", "worse", "cells", "mean change (%)"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)

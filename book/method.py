@@ -1,0 +1,265 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+#
+
+# %% [markdown]
+# # The method: CaPE in forty lines
+#
+# A network that sees only outcomes can be trained towards probabilities: look at how it has
+# answered so far, ask what came true among examples that were answered alike, and train towards
+# that. This is CaPE {cite}`liu2022deep`. Its calibration epochs keep a network from memorising
+# and make an overfitted one forget; next to one that was stopped in time there is little to mend.
+
+# %% tags=["parameters"]
+seed = 0
+
+# %% tags=["remove-cell"]
+import numpy as np
+import torch
+
+from probnb.chapters.method import figures, study
+from probnb.data.faces import load_faces
+from probnb.notebook import check_parameters, smoke
+from probnb.plots.style import use_style
+from probnb.validation import check_integer
+
+check_parameters(globals(), "seed")
+check_integer(seed, "seed", minimum=0)
+use_style()
+torch.set_num_threads(1)
+setting = study.Demonstration.smoke(seed) if smoke() else study.Demonstration(seed=seed)
+splits = load_faces("linear", size=setting.size, sizes=setting.sizes, seed=seed)
+networks = study.starts(splits, setting)
+fits, moves = study.movements(networks, splits, setting)
+shown = sorted({0, 1, setting.finetune_epochs // 3, setting.finetune_epochs - 1})
+
+# %% tags=["remove-input"]
+facets = figures.movement_figure(moves, "early stop", shown)
+
+# %% [markdown]
+# Each point is a face that the network trains on: its prediction across, its true probability up,
+# and in colour what happened. At epoch 0 the network has been stopped early. Above, it goes on
+# with the outcomes: faces with outcome 1 go right and faces with outcome 0 go left, whatever their
+# probability. That is memorisation. Below, it goes on with empirical probabilities, and the colours
+# stay together.
+#
+# The faces are drawn by a program and there is one training of each kind. This page shows how the
+# method works. Whether it pays is judged on many trainings in {doc}`results`.
+#
+# ## The formula
+#
+# The predictions $\hat p_i$ on the *training* data are cut into bins $I_1, \dots, I_B$ with equally
+# many examples, and the empirical probability of an example is the mean outcome of its bin,
+#
+# $$ p_\mathrm{emp}^i = \frac{1}{|I_b|} \sum_{j \in I_b} y_j, \qquad \hat p_i \in I_b. $$
+#
+# CaPE has two losses of one form: cross entropy towards the outcomes, for *discrimination*, and
+# cross entropy towards the empirical probabilities, for *calibration*,
+#
+# $$
+# \begin{aligned}
+# \mathcal L_\mathrm{D} &= -\frac1N \sum_i y_i \log \hat p_i + (1 - y_i) \log (1 - \hat p_i), \\
+# \mathcal L_\mathrm{C} &= -\frac1N \sum_i p_\mathrm{emp}^i \log \hat p_i
+#   + (1 - p_\mathrm{emp}^i) \log (1 - \hat p_i).
+# \end{aligned}
+# $$
+#
+# Algorithm 1 starts from a network that was stopped early and takes them in turn: every $m$-th
+# epoch is a calibration epoch, for which $p_\mathrm{emp}$ is computed anew from the predictions
+# of that moment.
+#
+# ## The empirical probability
+
+
+# %%
+def p_emp(p_hat, y, bins=15):
+    """Mean outcome of the quantile bin of each prediction; equal predictions share a bin."""
+    _, run, count = np.unique(p_hat, return_inverse=True, return_counts=True)
+    middle = np.cumsum(count) - count / 2  # the middle rank of each distinct prediction
+    bin_of = np.floor(bins * middle / len(y)).astype(int)[run]
+    ones, rows = np.bincount(bin_of, y), np.bincount(bin_of)
+    return ones[bin_of] / rows[bin_of]
+
+
+# %% [markdown]
+# Appendix G of the paper replaces bins by a kernel over the nearest predictions:
+# $p_\mathrm{emp}^i = \sum_j K_{ij}\, y_j / \sum_j K_{ij}$, with
+# $K_{ij} = \exp(-(\hat p_i - \hat p_j)^2 / \sigma^2)$ for the $r$ nearest $j$. With all the others
+# as neighbours it is shorter still:
+
+
+# %%
+def p_emp_smooth(p_hat, y, sigma=0.05):
+    """Kernel average of the outcomes over all predictions."""
+    K = np.exp(-(((p_hat[:, None] - p_hat[None, :]) / sigma) ** 2))
+    return K @ y / K.sum(axis=1)
+
+
+# %% [markdown]
+# The library's versions also take weights, and need no matrix of all pairs. On the predictions of
+# the two networks of this page they give the same numbers:
+
+# %%
+from probnb.training.targets import p_emp_bin, p_emp_kernel
+
+y, p = splits.train.outcomes.numpy().astype(float), splits.train.probabilities.numpy()
+estimates = {}
+for start in networks:
+    rows = moves.query("start == @start and targets == 'outcomes only' and epoch == 0")
+    p_hat = rows["p_hat"].to_numpy(float)
+    bins, smooth = p_emp(p_hat, y), p_emp_smooth(p_hat, y)
+    np.testing.assert_allclose(bins, p_emp_bin(p_hat, y, bins=15), atol=1e-12)
+    np.testing.assert_allclose(smooth, p_emp_kernel(p_hat, y, len(y), sigma=0.05), atol=1e-12)
+    estimates[start] = {
+        "prediction": p_hat,
+        "p_emp, bins": bins,
+        "p_emp, kernel": smooth,
+        "true, mean of a bin": p_emp(p_hat, p),
+    }
+
+# %% tags=["remove-input"]
+facets = figures.empirical_figure(estimates)
+
+# %% [markdown]
+# Left, the network that was stopped early: within a bin or so, the empirical probabilities are the
+# true ones. Right, the same training at its last epoch, when the outcomes are known by heart. There
+# the empirical probabilities believe the predictions, since they are made of the outcomes that have
+# been memorised, and both are far from the truth. What a calibration epoch can do all the same is
+# to withhold the differences between outcomes *within* a bin, from which memorising lives.
+#
+# ## The training loop
+#
+# All of CaPE. The network, the data and the early stop are given. Without the two lines under
+# `if` this is ordinary fine-tuning.
+
+# %%
+from torch.nn import functional as F
+
+
+def predict(network, data):
+    """Logits of all faces, in evaluation mode."""
+    network.eval()
+    with torch.no_grad():
+        return torch.cat([network(*data.batch(r)) for r in torch.arange(len(data)).split(512)])
+
+
+def cape(network, splits, epochs, every, batch_size, learning_rate, seed, bins=15):
+    """Fine-tune from where the network is; return all validation losses, and the best weights."""
+    train, val = splits.train, splits.val
+    network = network.to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(
+        network.parameters(), learning_rate, momentum=0.9, weight_decay=5e-4, fused=True
+    )
+    losses, best = [], None
+    for t in range(epochs + 1):
+        if t > 0:
+            targets = train.outcomes
+            if t % every == 0:  # a calibration epoch
+                p_hat = predict(network, train).softmax(dim=1)[:, 1]
+                targets = torch.tensor(p_emp(p_hat.numpy(), train.outcomes.numpy(), bins)).float()
+            network.train()
+            number = np.random.SeedSequence([seed, t, 1]).generate_state(1)[0]  # of this epoch
+            order = torch.randperm(len(train), generator=torch.Generator().manual_seed(int(number)))
+            for rows in order.split(batch_size):
+                logits = network(*train.batch(rows))
+                q = targets[rows]
+                loss = F.cross_entropy(logits, torch.stack([1 - q, q], dim=1))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        logits = predict(network, val).double()
+        losses.append(float(F.cross_entropy(logits, val.outcomes.long())))
+        if losses[t] == min(losses):  # the start is a candidate too
+            best = {name: value.clone() for name, value in network.state_dict().items()}
+    return losses, best
+
+
+# %% [markdown]
+# This is what the library does, number for number: `probnb.training.fit` with the schedule
+# `Calibrated("bin", every=2)`, from the same start with the same seed.
+
+# %%
+from copy import deepcopy
+
+scaled = splits.to("cpu")  # `batch` then divides by the training data's standard deviation
+for start, network in networks.items():
+    losses, best = cape(
+        deepcopy(network), scaled, setting.finetune_epochs, every=2, seed=seed,
+        batch_size=setting.batch_size, learning_rate=setting.finetune_learning_rate,
+    )  # fmt: skip
+    fit = fits[start, "every second epoch"]
+    np.testing.assert_allclose(losses, [row["val_ce"] for row in fit.history], atol=1e-6)
+    for name, value in fit.weights.items():
+        torch.testing.assert_close(best[name], value, atol=1e-6, rtol=0)
+    print(f"from the {start}: validation cross entropy {losses[0]:.3f}, best {min(losses):.3f} "
+          f"after epoch {np.argmin(losses)}")  # fmt: skip
+
+# %% [markdown]
+# ## With and without calibration epochs
+#
+# The error on test faces, epoch by epoch; a ring marks the epoch that validation cross entropy
+# keeps.
+
+# %% tags=["remove-input"]
+facets = figures.scores_figure(study.scores(fits))
+
+# %% [markdown]
+# **From the early stop** (left), going on with the outcomes multiplies the error; with calibration
+# epochs alone it stays where it was, for as long as we look. Calibration keeps what early stopping
+# had found, and here it hardly adds to it: where validation finds no better epoch than the start, CaPE
+# returns its start, as in the default run of {doc}`synthetic`, where its panel then equals that of
+# early stopping.
+#
+# **From the last epoch** (right) the network has overfitted, and here calibration epochs show what
+# they do. At this learning rate every schedule first shakes the memory loose. On the outcomes it
+# comes back. With calibration epochs alone it does not, and the error ends near that of the early stop.
+# One calibration epoch in two lies between, since each epoch on the outcomes undoes part of it.
+#
+# The same network, seen as above:
+
+# %% tags=["remove-input"]
+facets = figures.movement_figure(moves, "last epoch", shown)
+
+# %% [markdown]
+# The faces forget what happened to them and go back towards their probabilities. Why averaging
+# outcomes within a bin slows memorisation, and why it also gives up something that the outcomes
+# knew, is worked out exactly in {doc}`theory`. That this page shows so clear an effect and other
+# chapters so small a gain is no contradiction: it calibrates in *every* epoch, at a learning rate
+# that overfits quickly, and compares with training on, while what has to be beaten in practice is
+# stopping early.
+
+# %% tags=["remove-cell"]
+# What the prose says, checked on the numbers of this run: a page that says otherwise is not built.
+if not smoke() and seed == 0:
+    error = study.scores(fits).set_index(["start", "targets", "epoch"])["MSE_p"].sort_index()
+    last, memory = setting.finetune_epochs, study.memorised(moves)
+    early = error["early stop", "calibration only", 0]
+    for start in networks:
+        end = error.xs(last, level="epoch")[start]
+        assert end["outcomes only"] > 1.8 * early, end
+        assert end["calibration only"] < 1.5 * early, end
+        remembered = memory[start].unstack("targets").iloc[-1]
+        assert remembered["calibration only"] < 0.5 * remembered["outcomes only"], remembered
+        half = error[start, "every second epoch"].iloc[1:].mean()
+        assert error[start, "calibration only"].iloc[1:].mean() < half
+        assert half < error[start, "outcomes only"].iloc[1:].mean()
+    assert error["early stop", "calibration only"].max() < 1.5 * early
+    assert error["last epoch", "outcomes only", 0] > 2.5 * early
+    truth = {
+        k: np.abs(v["p_emp, bins"] - v["true, mean of a bin"]).mean() for k, v in estimates.items()
+    }
+    assert truth["early stop"] < 0.1 and truth["last epoch"] > 0.15, truth

@@ -1,0 +1,191 @@
+"""The ledger: every claim with its verdict, as a table, as a page that searches, and as JSON.
+
+``python -m probnb.chapters.claims --json claims.json`` writes the same as a file.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from ...experiment import evidence
+from ...metrics import holm
+from .rules import VERDICTS, ask, ask_paper, best_runs
+
+__all__ = ["as_json", "as_page", "claims", "comparisons", "ledger", "stored_runs", "verdict_counts"]
+
+KINDS = ("reading", "print", "runs")
+"""What a verdict rests on: text and theory, the paper's printed numbers, or stored trainings."""
+
+TRAIN = (
+    "papermill book/synthetic.ipynb out.ipynb -p scenario {} -p data_dir UTKFace.tar.gz "
+    "-p profile cpu -p seed {}"
+)
+CIFAR = (
+    "papermill book/cifar10.ipynb out.ipynb -p data cifar10 -p data_dir FOLDER -p inputs pixels "
+    "-p profile cpu -p seed {}"
+)
+
+
+def claims():
+    """Return the paper's 109 claims as they stand in ``claims.csv``.
+
+    Returns
+    -------
+    DataFrame
+        ``number``, ``where`` in the paper, ``claim`` in our words, the paper's own ``evidence``,
+        the ``kind`` of ours (one of `KINDS`), the ``question`` that is put to numbers (see
+        `probnb.chapters.claims.rules`), or else a ``verdict``, a ``reason`` and the test that is
+        its ``check``.
+    """
+    text = (files(__package__) / "claims.csv").open(encoding="utf-8")
+    return pd.read_csv(text, dtype={"number": int}).fillna("")
+
+
+def stored_runs(folders):
+    """Find the stored runs that questions are put to, by scenario."""
+    parts = [evidence.find(folders, chapter) for chapter in ("synthetic", "cifar10")]
+    return best_runs(pd.concat(parts))
+
+
+def ledger(runs):
+    """Give every claim its verdict.
+
+    Parameters
+    ----------
+    runs : dict of str to DataFrame
+        From `stored_runs`; may be empty.
+
+    Returns
+    -------
+    DataFrame
+        `claims`, every line with ``verdict`` and ``reason``; ``printed``, what the paper's tables
+        answer to a question about runs; ``parts``, the numbers by scenario; ``seeds`` of the
+        scenario that has most; ``command``, which makes the evidence.
+    """
+    lines = []
+    for claim in claims().to_dict("records"):
+        printed = ask_paper(claim["question"]) if claim["question"] else None
+        answer = ask(claim["question"], runs) if claim["kind"] == "runs" else printed
+        parts = answer.parts if answer else []
+        if answer:
+            claim |= {"verdict": answer.verdict, "reason": answer.text}
+        lines.append(
+            claim
+            | {
+                "printed": f"{printed.verdict}: {printed.text}" if printed else "",
+                "parts": parts,
+                "seeds": max((part["seeds"] for part in parts), default=0),
+                "command": _command(claim, parts),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _command(claim, parts):
+    if claim["kind"] == "runs":
+        tasks = [part["scenario"] for part in parts]
+        seeds = {part["scenario"]: range(max(part["seeds"], 1)) for part in parts}
+        made = [
+            (CIFAR.format(s) if t == "cifar10" else TRAIN.format(t, s))
+            for t in tasks
+            for s in seeds[t]
+        ]
+        return "\n".join(made)
+    if claim["check"]:
+        return f"pytest tests -k {claim['check'].split('::')[1]}"
+    return "python -m probnb.chapters.claims" if claim["question"] else ""
+
+
+def verdict_counts(table):
+    """Count verdicts by kind of evidence."""
+    counts = pd.crosstab(table["kind"], table["verdict"], margins=True, margins_name="all")
+    return counts.reindex(index=[*KINDS, "all"], columns=[*VERDICTS, "all"], fill_value=0)
+
+
+def comparisons(table):
+    """Count the differences over several seeds behind the ledger, and those that stand out.
+
+    Returns
+    -------
+    dict
+        ``asked``: distinct differences; ``apart``: whose 95 % interval leaves out 0; ``chance``:
+        how many would by chance; ``holm``: how many are left after Holm's correction.
+    """
+    parts = [
+        (p["scenario"], *p["rows"], p["p"])
+        for line in table.itertuples()
+        if line.question.startswith("gap") and line.kind == "runs"
+        for p in line.parts
+        if p["seeds"] > 1
+    ]
+    p = np.array([part[-1] for part in set(parts)], dtype=float)
+    return {
+        "asked": len(p),
+        "apart": int((p < 0.05).sum()),
+        "chance": 0.05 * len(p),
+        "holm": int((holm(p) < 0.05).sum()) if len(p) else 0,
+    }
+
+
+def as_json(table):
+    """Return the ledger as JSON: claim, verdict, kind, intervals by scenario, seeds, command."""
+    lines = [
+        {
+            "number": line.number,
+            "claim": line.claim,
+            "where": line.where,
+            "verdict": line.verdict,
+            "kind": line.kind,
+            "reason": line.reason,
+            "question": line.question,
+            "printed": line.printed,
+            "numbers": [
+                {
+                    k: None if isinstance(v, float) and not np.isfinite(v) else v
+                    for k, v in p.items()
+                }
+                for p in line.parts
+            ],
+            "seeds": line.seeds,
+            "command": line.command,
+        }
+        for line in table.itertuples()
+    ]
+    return json.dumps(lines, indent=1, ensure_ascii=False)
+
+
+def as_page(table):
+    """Return the ledger as HTML: a table with an anchor a claim, a search field and sorting."""
+    data = base64.b64encode(as_json(table).encode()).decode()
+    page = (files(__package__) / "ledger.html").read_text(encoding="utf-8")
+    rows = "".join(_row(line) for line in table.itertuples())
+    options = "".join(f"<option>{verdict}</option>" for verdict in VERDICTS)
+    return page.replace("{{options}}", options).replace("{{data}}", data).replace("{{rows}}", rows)
+
+
+def _row(line):
+    def text(words):
+        return html.escape(words)
+
+    more = [("Asked", line.question), ("In print", line.printed if line.kind == "runs" else "")]
+    more += [("Command", line.command)]
+    details = "".join(
+        f"<dt>{head}</dt><dd>{'<code>' if head != 'In print' else ''}{text(words)}"
+        f"{'</code>' if head != 'In print' else ''}</dd>"
+        for head, words in more
+        if words
+    )
+    return (
+        f'<tr id="claim-{line.number}"><td data-key="{line.number}">'
+        f'<a href="#claim-{line.number}">{line.number}</a></td>'
+        f"<td><p>{text(line.claim)} <small>({text(line.where)}; rests on {text(line.evidence)})"
+        f"</small></p><details><summary>{text(line.reason)}</summary><dl>{details}</dl></details></td>"
+        f'<td class="v{VERDICTS.index(line.verdict)}">{line.verdict}</td><td>{line.kind}</td>'
+        f'<td data-key="{line.seeds}">{line.seeds or ""}</td></tr>'
+    )

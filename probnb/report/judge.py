@@ -1,0 +1,370 @@
+"""What a checked table of predictions shows: one table of numbers for each question."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, mannwhitneyu, norm
+from scipy.stats import t as student
+from sklearn.exceptions import ConvergenceWarning
+
+from ..calibrators import CALIBRATORS, PlattScaling, gain_parts, logits_from_probabilities
+from ..calibrators.common import cross_fit_folds
+from ..metrics.binning import BINS, ece, reliability_bins
+from ..metrics.decomposition import brier_decomposition
+from ..metrics.differences import FEWEST, compare
+from ..metrics.intervals import clustered_mean, proportion_interval, repeated_distance
+from ..metrics.resampling import bootstrap
+from ..metrics.sample import effective_rows
+from ..metrics.scores import nll_rows
+from ..validation import check_choice, check_integer
+
+__all__ = [
+    "calibration_gains",
+    "calibration_table",
+    "decomposition_table",
+    "distance_table",
+    "gain_parts_table",
+    "group_table",
+    "paired_table",
+    "resample",
+]
+
+BUDGET = 2e8
+"""Rows x methods x replicates that a report resamples: about ten seconds of one core."""
+
+FIT_ROWS = 100_000
+"""Rows to which a calibrator is fitted at most: its map has few degrees of freedom."""
+
+LARGEST = 20
+"""Groups that a report shows at most."""
+
+FLAT = 1e-6
+"""Predictions whose log-odds differ by less count as all the same."""
+
+DOUBT = 0.01
+"""A p-value below this is called a departure, and below it a column is called inverted."""
+
+
+def resample(table, replicates=1000, seed=0):
+    """Bootstrap every metric of every column on the same rows, or whole clusters.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions.
+    replicates : int, default=1000
+        Number of resamples; lowered, to 100 at least, where rows x columns x replicates would
+        exceed 2e8.
+    seed : int, default=0
+        Seed of the resamples.
+
+    Returns
+    -------
+    probnb.metrics.resampling.Bootstrap
+        Metrics and their resamples.
+    """
+    affordable = max(100, int(BUDGET / table.predictions.size))
+    replicates = min(check_integer(replicates, "replicates"), affordable)
+    return bootstrap(
+        table.y, table.predictions, table.p, replicates, seed, groups=table.cluster,
+        weights=table.weight, progress=False,
+    )  # fmt: skip
+
+
+def paired_table(boot, reference=None):
+    """Differences between prediction columns, by the rule of `probnb.metrics.differences`.
+
+    Parameters
+    ----------
+    boot : probnb.metrics.resampling.Bootstrap
+        From `resample`.
+    reference : str, optional
+        Compare each other column with this one; by default all pairs.
+
+    Returns
+    -------
+    DataFrame
+        One row per pair and metric (index levels ``a``, ``b``, ``metric``): ``difference`` (a
+        less b), ``low``, ``high``, ``p``, ``distinct`` (whether the interval leaves out 0) and
+        ``text``.
+    """
+    names = list(boot.point.index)
+    pairs = itertools.combinations(names, 2)
+    if reference is not None:
+        check_choice(reference, names, "reference")
+        pairs = [(name, reference) for name in names if name != reference]
+    rows = {}
+    for (a, b), metric in itertools.product(pairs, boot.point.columns):
+        gap = compare([boot], a, b, metric)
+        rows[a, b, metric] = {"difference": gap.value, "low": gap.low, "high": gap.high, "p": gap.p,
+                              "distinct": gap.resolved, "text": gap.text(1, 4)}  # fmt: skip
+    if not rows:
+        return pd.DataFrame(columns=["difference", "low", "high", "p", "distinct", "text"])
+    out = pd.DataFrame.from_dict(rows, orient="index")
+    return out.rename_axis(["a", "b", "metric"])
+
+
+def distance_table(table):
+    """Distance of every column from the true probabilities, by repeated outcomes.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions with repeated outcomes.
+
+    Returns
+    -------
+    DataFrame
+        One row per column: ``mse_p`` and ``kl_p`` by `probnb.metrics.repeated_distance`, each with
+        ``_low``, ``_high`` and ``_bias``, at most how much of it is bias.
+    """
+    rows = {}
+    for name, p_hat in table.predictions.items():
+        rows[name] = {}
+        for metric in ("mse_p", "kl_p"):
+            found = repeated_distance(
+                table.ones, table.counts, p_hat, metric, weights=table.weight, groups=table.cluster
+            )
+            rows[name] |= {metric: found.value, f"{metric}_low": found.low,
+                           f"{metric}_high": found.high, f"{metric}_bias": found.bias}  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def decomposition_table(table, bins=BINS):
+    """Parts of the Brier score of every column.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions.
+    bins : int, default=15
+        Number of quantile bins, at most as many as rows.
+
+    Returns
+    -------
+    DataFrame
+        One row per column: ``brier = calibration + refinement + within`` (the terms within bins)
+        and ``refinement = uncertainty - resolution``.
+    """
+    if check_integer(bins, "bins") > len(table.y):
+        raise ValueError(f"bins must be at most the number of rows, {len(table.y)}; got {bins}.")
+    rows = {}
+    for name, p_hat in table.predictions.items():
+        parts = brier_decomposition(table.y, p_hat, bins, table.weight)
+        rows[name] = {"brier": parts.total, "calibration": parts.calibration,
+                      "refinement": parts.refinement,
+                      "within": parts.within_variance - 2 * parts.within_covariance,
+                      "uncertainty": parts.uncertainty, "resolution": parts.resolution}  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def calibration_table(table):
+    r"""How each column is off, and whether chance explains it.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions.
+
+    Returns
+    -------
+    DataFrame
+        One row per column: its ``order``, how it orders the outcomes ("ordinary", "constant",
+        "separated" or "inverted"); ``bias``, mean prediction less mean outcome, with its
+        ``bias_p``; ``slope`` of a logistic regression on the predictions' log-odds (below 1: too
+        extreme), with ``slope_low`` and ``slope_high``, NaN where the order leaves no finite slope;
+        ``bins_p``, for calibration in all bins; and ``ece``, beside ``ece_null``, what calibrated
+        predictions would have on average.
+
+    Notes
+    -----
+    If the predictions are the probabilities, :math:`\sum (y_i - \hat p_i)` has the variance
+    :math:`\sum \hat p_i (1 - \hat p_i)`, in a bin as in the whole: ``bias_p`` is two-sided
+    normal, ``bins_p`` is chi-square for the sum of the squares so divided over 15 quantile bins
+    (Hosmer and Lemeshow's statistic, for predictions not fitted to these rows), and ``ece_null``
+    is the mean over bins of :math:`\sqrt{2/\pi}` standard deviations. The slope's interval is
+    Wald's. With weights, sums are weighted and variances have the squares of the weights. With
+    clusters, bias and slope have the errors of sums over clusters, the other two are NaN; so is all
+    where there are fewer than 5.
+    """
+    rows = {name: _how_off(table, p_hat.to_numpy()) for name, p_hat in table.predictions.items()}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _how_off(table, p_hat):
+    y, w = table.y, np.ones(len(table.y)) if table.weight is None else table.weight
+    variance = w**2 * p_hat * (1 - p_hat)
+    index = reliability_bins(y, p_hat, weights=w).assign(p_hat)
+    misses, spread = np.bincount(index, w * (y - p_hat)), np.bincount(index, variance)
+    s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
+    order, perfect = _order(y, s)
+    slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(table, s, w)
+    bias, std, _, _ = _mean(table, p_hat - y)
+    out = {"order": order, "bias": bias, "slope": slope, "ece": ece(y, p_hat, weights=w)}
+    out |= {"slope_low": slope - 1.96 * error, "slope_high": slope + 1.96 * error}
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if table.cluster is not None:
+            p = 2 * student.sf(abs(bias / std), table.units - 1)
+            return out | {"bias_p": p, "bins_p": np.nan, "ece_null": np.nan}
+        z = np.nan_to_num(misses.sum() / np.sqrt(variance.sum()))
+        parts = np.where(misses == 0, 0, misses**2 / spread)  # certain, and right or wrong
+    return out | {
+        "bias_p": 2 * norm.sf(abs(z)),
+        "bins_p": chi2.sf(parts.sum(), len(parts)),
+        "ece_null": np.sqrt(2 / np.pi * spread).sum() / w.sum(),
+    }
+
+
+def _mean(table, terms, rows=slice(None)):
+    """Mean of one term a row, its error and interval, over rows or clusters."""
+    weight = np.ones(len(table.y))[rows] if table.weight is None else table.weight[rows]
+    cluster = None if table.cluster is None else table.cluster[rows]
+    return clustered_mean(terms[rows], weight / weight.sum(), cluster)
+
+
+def _order(y, s):
+    """How a column orders the outcomes, and whether without an exception."""
+    ones, zeros = s[y == 1], s[y == 0]
+    if np.ptp(s) < FLAT:
+        return "constant", False
+    if zeros.max() <= ones.min():
+        return "separated", True
+    if ones.max() <= zeros.min():
+        return "inverted", True
+    p = mannwhitneyu(zeros, ones, alternative="greater", method="asymptotic").pvalue
+    return ("inverted" if p < DOUBT else "ordinary"), False
+
+
+def _slope(table, s, w):
+    """Slope of the outcomes' log-odds on the predictions', and its standard error."""
+    fit = PlattScaling().fit(s, table.y, sample_weight=w)
+    q = fit.predict_proba(s)[:, 1]
+    variance = w * q * (1 - q)
+    centred = s - np.average(s, weights=variance + np.finfo(float).tiny)
+    information = variance @ centred**2
+    if table.cluster is None:
+        error = np.sqrt((w * variance) @ centred**2)
+    else:
+        scores = np.bincount(pd.factorize(table.cluster)[0], w * (table.y - q) * centred)
+        error = np.sqrt(scores @ scores) if len(scores) >= FEWEST else np.nan
+    return fit.coef_[0, 0], error / information if information > 0 else np.inf
+
+
+def group_table(table):
+    """Calibration of each group: what was predicted, what came true.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions with groups.
+
+    Returns
+    -------
+    DataFrame
+        One row per group and column (index levels ``group``, ``column``), the 20 largest groups:
+        ``rows``, ``predicted`` and ``observed`` means, an interval ``low``, ``high`` of the latter,
+        and ``off``, whether that leaves out the mean prediction. The interval is Clopper and
+        Pearson's, with weights that of Kish's effective number of rows; with clusters Student's.
+    """
+    codes, labels = pd.factorize(table.group)
+    weight = np.ones(len(codes)) if table.weight is None else table.weight
+    out = {}
+    for k in np.argsort(-np.bincount(codes), kind="stable")[:LARGEST]:
+        rows = codes == k
+        mass, effective = weight[rows].sum(), effective_rows(weight[rows], rows.sum())
+        observed, _, low, high = _mean(table, table.y, rows)
+        if table.cluster is None:
+            ones = np.clip(observed, 0, 1) * effective
+            low, high = np.ravel(proportion_interval(ones, max(effective, 1)))
+        for name, p_hat in table.predictions.items():
+            predicted = weight[rows] @ p_hat[rows] / mass
+            out[labels[k], name] = {
+                "rows": rows.sum(), "predicted": predicted, "observed": observed, "low": low,
+                "high": high, "off": bool(predicted < low or predicted > high),
+            }  # fmt: skip
+    return pd.DataFrame.from_dict(out, orient="index").rename_axis(["group", "column"])
+
+
+def calibration_gains(
+    table, calibrators=("temperature", "platt", "beta", "isotonic"), folds=5, seed=0
+):
+    """What post-hoc calibration would gain, measured on rows that did not fit it.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions.
+    calibrators : sequence of str, default=("temperature", "platt", "beta", "isotonic")
+        Names from `probnb.calibrators.CALIBRATORS`.
+    folds : int, default=5
+        Folds of the cross-fit, at most as many as rows of the rarer outcome; clusters stay whole.
+    seed : int, default=0
+        Seed of the folds, and of the 100,000 rows that are fitted where there are more.
+
+    Returns
+    -------
+    DataFrame
+        One row per column and calibrator (index levels ``column``, ``calibrator``): ``brier``
+        and ``nll`` afterwards; ``brier_gain`` (before less after; positive is better) with
+        ``brier_low`` and ``brier_high``, and the same for ``nll``. Empty where a fold would lack
+        an outcome.
+    """
+    for name in calibrators:
+        check_choice(name, CALIBRATORS, "calibrators")
+    try:
+        splits = cross_fit_folds(table.y, table.cluster, folds, seed)
+    except ValueError:
+        return pd.DataFrame()
+    rng, rows, y = np.random.default_rng(seed), {}, table.y
+    splits = [(rng.permutation(train)[:FIT_ROWS], test) for train, test in splits]
+    for (column, p_hat), name in itertools.product(table.predictions.items(), calibrators):
+        before = p_hat.to_numpy()
+        s, after = np.diff(logits_from_probabilities(before), axis=1)[:, 0], np.empty(len(y))
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            for fit, test in splits:
+                weight = None if table.weight is None else table.weight[fit]
+                fitted = CALIBRATORS[name]().fit(s[fit], y[fit], sample_weight=weight)
+                after[test] = fitted.predict_proba(s[test])[:, 1]
+        rows[column, name] = {}
+        for metric, of in (("brier", lambda p: (p - y) ** 2), ("nll", lambda p: nll_rows(y, p))):
+            gain, _, low, high = _mean(table, of(before) - of(after))
+            rows[column, name] |= {metric: _mean(table, of(after))[0], f"{metric}_gain": gain,
+                                   f"{metric}_low": low, f"{metric}_high": high}  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["column", "calibrator"])
+
+
+def gain_parts_table(table, reference=None, seed=0):
+    """Where the difference of each column from one of them comes from, in the Brier score.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        Checked predictions.
+    reference : str, optional
+        The column to compare with; by default that of the lowest Brier score.
+    seed : int, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    DataFrame
+        From `probnb.calibrators.gain_parts`, index levels ``column`` and ``part``: what `reference`
+        has the lower score by. Empty where a fold would lack an outcome, there is one column, or
+        more than 100,000 rows.
+    """
+    scores = {name: _mean(table, (q - table.y) ** 2)[0] for name, q in table.predictions.items()}
+    best = min(scores, key=scores.get) if reference is None else reference
+    parts = {}
+    for name in [n for n in scores if n != best and len(table.y) <= FIT_ROWS]:
+        try:
+            parts[name] = gain_parts(
+                table.y, table.predictions[name], table.predictions[best], weights=table.weight,
+                groups=table.cluster, seed=seed,
+            ).loc["brier"]  # fmt: skip
+        except ValueError:
+            return pd.DataFrame()
+    return pd.concat(parts, names=["column"]) if parts else pd.DataFrame()
