@@ -14,6 +14,7 @@
 # ---
 
 # %% [markdown]
+#
 
 # %% [markdown]
 # # The method: CaPE in forty lines
@@ -113,7 +114,7 @@ def p_emp_smooth(p_hat, y, sigma=0.05):
 # the two networks of this page they give the same numbers:
 
 # %%
-from probnb.training.targets import p_emp_bin, p_emp_kernel
+from probnb.training.cape import p_emp_bin, p_emp_kernel
 
 y, p = splits.train.outcomes.numpy().astype(float), splits.train.probabilities.numpy()
 estimates = {}
@@ -244,7 +245,7 @@ facets = figures.movement_figure(moves, "last epoch", shown)
 # %% tags=["remove-cell"]
 # What the prose says, checked on the numbers of this run: a page that says otherwise is not built.
 if not smoke() and seed == 0:
-    error = study.scores(fits).set_index(["start", "targets", "epoch"])["MSE_p"]
+    error = study.scores(fits).set_index(["start", "targets", "epoch"])["MSE_p"].sort_index()
     last, memory = setting.finetune_epochs, study.memorised(moves)
     early = error["early stop", "calibration only", 0]
     for start in networks:

@@ -16,16 +16,11 @@
 # %% [markdown]
 # # Metrics: what each score sees
 #
-# A model predicts probabilities $\hat p_i$; the world answers with outcomes $y_i \in \{0, 1\}$. The
-# probabilities $p_i$ behind the outcomes stay hidden, except in data that we make ourselves. So there
-# are two kinds of score: those that measure what we want and need $p$, and those that can be had.
-# This chapter is Section 3 of {cite}`liu2022deep` with its Appendices D, E and F. It asks
-#
-# 1. what each score sees, on models whose errors we know;
-# 2. which scores of outcomes follow the distance from the truth, over many trained networks;
-# 3. what may be said about a calibration error near zero.
-#
-# All scores are in `probnb.metrics`, and `evaluate(y, p_hat, p=None)` returns them together.
+# Which score that can be computed from outcomes follows the distance from the probabilities behind
+# them, which nobody sees? Those that are proper do: across trained networks the Brier score goes with
+# the distance from the truth in every scenario, and the negative log-likelihood nearly so. The
+# calibration errors ECE, MCE and KS do not: they tell a memorised network from a good one, and say
+# little about which of several good ones is nearest to the truth.
 
 # %% tags=["parameters"]
 scenarios = None  # None for all five, or names such as "linear, discrete"
@@ -35,27 +30,41 @@ replicates = 1000  # bootstrap replicates
 draws = 100  # test sets drawn in each simulation
 results_dir = None  # finished work; None is the folder "runs" of the project
 
-# %% tags=["hide-input"]
+# %% tags=["remove-cell"]
 from probnb.notebook import check_parameters, results_path, smoke
 
 check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
-from probnb.chapters.metrics.runs import check_scenarios
+import pandas as pd
+
+from probnb.chapters.metrics import examples, figures, study
+from probnb.plots.reliability import reliability_grid
+from probnb.plots.style import use_style
 from probnb.validation import check_integer
 
 globals().update({"scenarios": "linear", "replicates": 50, "draws": 10} if smoke() else {})
-scenarios = check_scenarios(scenarios)
+scenarios = study.check_scenarios(scenarios)
 check_integer(bins, "bins")
 check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
 check_integer(draws, "draws", minimum=2)
 results = [results_path(results_dir), results_path().parent / "results"]
-
-# %% tags=["hide-input"]
-from probnb.plots.style import use_style
-
 use_style()
+runs = study.best_runs(results, scenarios)
+trained = study.collect_models(runs.values())
+printed = study.paper_models().query("scenario in @scenarios")
+table = study.correlations(pd.concat([trained, printed]), replicates, seed=seed)
+
+# %% tags=["remove-input"]
+facets = figures.metric_scatter(trained, table, scenarios[0])
 
 # %% [markdown]
+# Every point is a trained network of the {doc}`synthetic chapter <synthetic>`: its distance from the
+# truth across, a score of outcomes up. In blue the methods of one table, in grey every epoch that
+# their trainings passed through, and above each panel Pearson's correlation for both.
+#
+# This chapter is Section 3 of {cite}`liu2022deep` with its Appendices D, E and F. All scores are in
+# `probnb.metrics`, and `evaluate(y, p_hat, p=None)` returns them together.
+#
 # ## The scores
 #
 # **With the truth.** The mean squared error, and the Kullback-Leibler divergence in nats:
@@ -114,15 +123,11 @@ use_style()
 # gives the true probabilities, the second the same answer to everything. Both are calibrated: among
 # rows with the same prediction, the share of ones *is* the prediction.
 
-# %% tags=["hide-input"]
-from probnb.chapters.metrics import examples
-from probnb.chapters.metrics import figures as plots
-
+# %% tags=["remove-input"]
 small = examples.two_classes()
-axes = plots.dot_stacks(small)
-# %% tags=["hide-input"]
-import pandas as pd
+axes = figures.dot_stacks(small)
 
+# %%
 from probnb.metrics import evaluate
 
 scores = {m: evaluate(small["y"], small[m], small["p"]) for m in ("truth", "one answer")}
@@ -139,7 +144,7 @@ pd.DataFrame.from_dict(scores, orient="index").style.format("{:.4f}")
 # tells only high from low, *constant* does not even do that; both are calibrated. *Overconfident*
 # and *shifted* know the order of the rows perfectly, but exaggerate, or are too high throughout.
 
-# %% tags=["hide-input"]
+# %%
 from probnb.metrics import bootstrap
 
 models = examples.example_models(seed=seed)
@@ -151,13 +156,12 @@ result.point.style.format("{:.4f}")
 # Which order does each metric put them in, and how many of the ten pairs does it order as
 # $\mathrm{MSE}_p$ does?
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 examples.orderings(result.point).style.format({"pairs": "{:.0%}"})
 
-# %% tags=["hide-input"]
-from probnb.plots.reliability import reliability_grid
-
+# %% tags=["remove-input"]
 axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
+
 # %% [markdown]
 # ## The parts of the Brier score
 #
@@ -206,8 +210,9 @@ brier([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0])
 # %% [markdown]
 # And the five models. What a model knows is refinement, and how honestly it says so, calibration.
 
-# %% tags=["hide-input"]
-axes = plots.decomposition_bars(models, bins)
+# %% tags=["remove-input"]
+axes = figures.decomposition_bars(models, bins)
+
 # %% [markdown]
 # ## KS: calibration without bins
 #
@@ -227,8 +232,9 @@ axes = plots.decomposition_bars(models, bins)
 # most there; one that exaggerates in both directions shows in the middle, and its errors cancel at
 # the end.
 
-# %% tags=["hide-input"]
-axes = plots.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
+# %% tags=["remove-input"]
+axes = figures.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
+
 # %% [markdown]
 # ## A calibration error is never zero
 #
@@ -246,106 +252,76 @@ axes = plots.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]
 # (of far more where there is error to be found); and the smooth ECE of
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
-# %% tags=["hide-input"]
-axes = plots.ece_bias(examples.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed))
+# %% tags=["remove-input"]
+by_rows = examples.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
+ax = figures.ece_bias(by_rows)
+
 # %% [markdown]
 # What to compare a measured error with, then, is not 0 but what chance gives: draw new outcomes
 # from the predictions many times, as if they were the truth, and look at the errors
 # {cite}`brocker2007`. An ECE within the band is no evidence against the model, with whatever number of
 # bins.
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 chosen = models[["y", "truth", "coarse", "overconfident"]]
-axes = plots.ece_and_bins(examples.ece_by_bins(chosen, replicates=2 * draws, seed=seed))
+facets = figures.ece_and_bins(examples.ece_by_bins(chosen, replicates=2 * draws, seed=seed))
+
 # %% [markdown]
 # The bootstrap does not help. Its intervals lie about the *estimate*, so that those of errors near 0 lie
 # above the truth. Here is how often 95 % intervals hold the true value for a perfect model with 500
 # rows:
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 held = examples.coverage(trials=draws, seed=seed)
 held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 
-# %% tags=["hide-input"]
-from IPython.display import Markdown
-
-Markdown(
-    f"For the Brier score, {held.loc['brier', 'cover']:.0%} of the intervals hold it; for the ECE "
-    f"{held.loc['ece', 'cover']:.0%}, for KS {held.loc['ks', 'cover']:.0%}. Read an interval of ECE, MCE "
-    "or KS as the noise of the estimate, never as a range for the true error. *Differences* "
-    "between models on the same rows are another matter when the models' errors are well above the "
-    "band of chance."
-)
-
 # %% [markdown]
+# Nine of ten intervals hold the Brier score; none holds the ECE or KS. Read an interval of ECE, MCE or
+# KS as the noise of the estimate, never as a range for the true error. *Differences* between models
+# on the same rows are another matter when the models' errors are well above the band of chance.
+#
 # ## The metric of metrics
 #
 # Does the score that we can have follow the one that we want? Figure 3 of the paper and its
-# Appendix F answer with trained networks on data with known $p$. Each point below is a trained
-# model of the {doc}`synthetic chapter <synthetic>`: the methods of its table, in blue, and every epoch
-# that the trainings passed through, in grey. For the paper's numbers the points are the rows of
-# its own Tables 3 to 7.
+# Appendix F answer with trained networks on data with known $p$. Here are all scenarios, in columns,
+# with the correlations of epochs (grey) and methods (blue) above each panel:
 
-# %%
-from probnb.chapters.metrics import study
-from probnb.chapters.metrics.runs import complete_runs
-
-runs = complete_runs(results, scenarios, seed)
-models = study.collect_models(runs.values())
-printed = study.paper_models().query("scenario in @scenarios")
-table = study.correlations(pd.concat([models, printed]), replicates, seed=seed)
-
-# %% tags=["hide-input"]
-Markdown(
-    "Taken from "
-    + "; ".join(map(str, runs.values()))
-    + f". In all, {(models['kind'] == 'method').sum()} methods' models and "
-    f"{(models['kind'] == 'epoch').sum():,} epochs."
-)
+# %% tags=["remove-input"]
+facets = figures.metric_scatter(trained, table, scenarios)
 
 # %% [markdown]
-# The paper's Figure 3: the methods of one scenario, with Pearson's correlation $r$ above each panel.
+# And the same against $\mathrm{KL}_p$:
 
-# %% tags=["hide-input"]
-axes = plots.metric_scatter(models, table, scenarios[0], kinds=["method"])
-
-# %% [markdown]
-# Its first appendix grid: all scenarios.
-
-# %% tags=["hide-input"]
-axes = plots.scatter_matrix(models, table, kinds=["method"])
-
-# %% [markdown]
-# Its second: the same against $\mathrm{KL}_p$.
-
-# %% tags=["hide-input"]
-axes = plots.scatter_matrix(models, table, target="kl_p", kinds=["method"])
-
-# %% [markdown]
-# Methods that have been tuned lie close together. The epochs of their trainings (grey) span
-# the whole range from good to memorised:
-
-# %% tags=["hide-input"]
-axes = plots.scatter_matrix(models, table)
-
-# %% tags=["hide-input"]
-axes = plots.scatter_matrix(models, table, target="kl_p")
+# %% tags=["remove-input"]
+facets = figures.metric_scatter(trained, table, scenarios, target="kl_p")
 
 # %% [markdown]
 # How sure are these correlations? A dozen methods are few, and the epochs of one training are not
-# independent. The intervals come from resampling methods, and whole trainings.
+# independent. The intervals come from resampling methods, and whole trainings; the third panel is
+# made of the rows of the paper's own Tables 3 to 7.
 
-# %% tags=["hide-input"]
-axes = plots.correlation_summary(table)
-# %% tags=["hide-input"]
-axes = plots.correlation_summary(table, target="kl_p")
-# %% tags=["hide-input"]
-Markdown(study.say_correlations(table) + "\n" + study.say_correlations(table, "kl_p"))
+# %% tags=["remove-input"]
+axes = figures.correlation_summary(table)
+
+# %% [markdown]
+# **Across methods**, which have been tuned and lie close together, the Brier score correlates with
+# $\mathrm{MSE}_p$ by 0.9 or more in every scenario, and NLL by 0.7 or more. Of the calibration errors
+# none reaches 0.7 anywhere, and ECE and KS are negative in some scenarios. **Across epochs** nearly
+# everything goes together, as memorisation spoils all scores at once: Brier 0.99, ECE 0.87 and more.
+# This is where the impression may come from that a low calibration error means good probabilities.
+# **In the paper's own tables** Brier has the largest correlation in four scenarios of five, and KS
+# in *Discrete*.
+#
+# Against $\mathrm{KL}_p$ the two proper scores change places, each following its own distance best
+# across epochs:
+
+# %% tags=["remove-input"]
+axes = figures.correlation_summary(table, target="kl_p")
 
 # %% [markdown]
 # Numbers behind the figures; `left_out` counts models with an infinite value.
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-cell"]
 table.style.format(precision=2).hide().set_table_attributes('class="wide"')
 
 # %% [markdown]
@@ -354,8 +330,10 @@ table.style.format(precision=2).hide().set_table_attributes('class="wide"')
 # $\frac{4}{N^2} \sum_i (\hat p_i - \hat p_i')^2 \, p_i (1 - p_i)$. Call a pair of methods *clear*
 # where their $\mathrm{MSE}_p$ differs by more than two standard deviations of that noise. How many
 # pairs are, and how many does Brier order as $\mathrm{MSE}_p$ does?
+# All clear pairs are ordered rightly, in every scenario. But between a quarter and nine tenths of the
+# pairs are not clear, and of those Brier orders one in two to six wrongly.
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 resolution = study.brier_resolution(runs.values())
 resolution.style.format(
     dict.fromkeys(["clear", "clear_right", "other_right"], "{:.0%}"), na_rep="–"

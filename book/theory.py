@@ -307,8 +307,8 @@ table = compare_methods(model)
 study.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kept its start (%)")
 
 # %% [markdown]
-# When CaPE is not stopped by validation, this is where it goes: it memorises more slowly than
-# training on, from the first step.
+# When CaPE is not stopped by validation, this is where it goes. It memorises too, only more slowly
+# than training on does.
 
 # %% tags=["remove-input"]
 from probnb.theory.compare import cape_curves
@@ -461,7 +461,9 @@ if as_written:
     for rival in ("ridge", "early stop from 0"):
         assert error[rival] < 0.6 * error["early stop"] and error[rival] < error["oracle"]
     after = {name: values.mean(axis=0) for name, values in curves.items()}
-    assert all((after[name][1:] < after["cross entropy"][1:]).all() for name in capes)
+    late = time > 5
+    assert all((after[name] < after["cross entropy"])[late].all() for name in capes)
+    assert all(after[name][-1] > 1.5 * after[name][0] for name in capes)
     better, mean_change = counts["better"], counts["mean change (%)"]
     assert sum(better[f"{name}, against early stop"] for name in capes) == 0
     assert sum(better[f"{name}, against oracle"] for name in capes) == 0

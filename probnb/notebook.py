@@ -24,6 +24,7 @@ __all__ = [
 
 _IPYTHON = re.compile(
     r"In|Out|exit|quit|get_ipython|open|_{1,3}|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
+    r"|PAPERMILL_\w+"  # which papermill itself injects on request
 )
 _CHECKED = "__parameters_checked__"
 _WORDS = {"true": True, "false": False, "none": None, "null": None, "": None}

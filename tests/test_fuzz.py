@@ -110,7 +110,7 @@ def sound(table):
         assert extra is None or (np.isfinite(extra).all() and len(extra) == len(table.y))
     assert table.weight is None or (table.weight > 0).all()
     for labels in (table.group, table.cluster, table.id):
-        assert labels is None or (labels.notna().all() and len(labels) == len(table.y))
+        assert labels is None or (pd.notna(labels).all() and len(labels) == len(table.y))
     assert not any("nan" in note.split() for note in table.notes)
     return table
 

@@ -25,6 +25,7 @@ LARGEST = 1e150
 
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
 EXCESS = 1e-9  # log-loss above the optimum at which a fit counts as having reached it
+STEEPER = 1e-4  # the same where the ridge is in the way
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -244,60 +245,12 @@ def unreached(calibrator, excess, why):
     warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
 
-def solve_logistic(X, y, weights, start, penalty=0.0):
-    """Minimise the mean log-loss of ``expit(X @ theta)`` by Newton's method.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, k)
-        Columns of about unit size.
-    y : ndarray of shape (n,)
-        Outcomes, or targets in [0, 1].
-    weights : ndarray of shape (n,)
-        Weights with the sum 1.
-    start : ndarray of shape (k,)
-        Where to start. ``RIDGE * |theta - start|**2`` is added, so that a best theta exists and
-        is unique for any data, with a log-loss not above that of `start`.
-    penalty : float or ndarray of shape (k,), default=0
-        Weights of a further penalty, ``penalty * theta**2``.
-
-    Returns
-    -------
-    theta : ndarray of shape (k,)
-        The minimiser.
-    excess : float
-        How far the objective may be above its minimum: half of Newton's decrement.
-    """
-
-    def value(theta):
-        loss = log_loss(X @ theta, y, weights)
-        return loss + np.sum(RIDGE * (theta - start) ** 2 + penalty * theta**2)
-
-    def gradient(theta):
-        residual = weights * (expit(X @ theta) - y)
-        return residual @ X + 2 * RIDGE * (theta - start) + 2 * penalty * theta
-
-    def hessian(theta):
-        q = expit(X @ theta)
-        return (X.T * (weights * q * (1 - q))) @ X + np.diag(2 * RIDGE + 2 * penalty + 0 * theta)
-
-    theta = np.array(start, dtype=np.float64)
-    for _ in range(200):
-        slope = gradient(theta)
-        step = -np.linalg.solve(hessian(theta), slope)
-        excess = -slope @ step / 2
-        if excess < 1e-17:
-            break
-        here, size = value(theta), 1.0
-        # Convex: a point on the step where the slope still falls is lower, rounding or not.
-        while (
-            gradient(theta + size * step) @ step > 0
-            and value(theta + size * step) > here - 1e-4 * size * excess
-            and size > 1e-12
-        ):
-            size /= 2
-        theta = theta + size * step
-    return theta, excess
+def warn_if_steeper_is_better(calibrator, log_odds, y, weights):
+    """Say where the optimum is out of reach: separable rows want a map that is ever steeper."""
+    here = log_loss(log_odds, y, weights)
+    excess = here - min(log_loss(k * log_odds, y, weights) for k in (1, 10, 1e3, 1e6))
+    if excess > STEEPER:
+        unreached(calibrator, excess, "the rows are separable, and no map is steep enough")
 
 
 def _as_columns(X):

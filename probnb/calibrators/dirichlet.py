@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
-from scipy.special import log_expit
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
 from sklearn.model_selection import StratifiedKFold
 
 from ..validation import check_integer, check_number
 from .common import (
-    EXCESS,
+    RIDGE,
     Calibrator,
     log_loss,
     rms,
-    solve_logistic,
     two_columns,
-    unreached,
+    warn_if_steeper_is_better,
 )
 from .scaling import fit_slope
 
@@ -57,10 +55,9 @@ class BetaCalibration(Calibrator):
     label = "beta calibration"
 
     def _fit(self, X, log_odds, y, weights):
-        theta, excess = _fit_beta(log_odds, y, weights, bounded=True)
+        theta = _fit_beta(log_odds, y, weights, bounded=True)
         self.a_, self.b_, self.c_ = map(float, theta)
-        if excess > EXCESS:
-            unreached(self, excess, "Newton's method did not converge")
+        warn_if_steeper_is_better(self, _beta_log_odds(log_odds, *theta), y, weights)
 
     def _map(self, X, log_odds):
         return two_columns(_beta_log_odds(log_odds, self.a_, self.b_, self.c_))
@@ -130,10 +127,9 @@ class DirichletCalibration(Calibrator):
             self.mu_ = self._choose(log_odds, y, weights, grid)
         else:
             self.mu_ = check_number(self.mu, "mu", minimum=0)
-        (a, d, c), excess = _fit_beta(log_odds, y, weights, mu=self.mu_)
+        a, d, c = _fit_beta(log_odds, y, weights, mu=self.mu_)
         self.weights_, self.intercepts_ = np.diag([d, a]), np.array([-c / 2, c / 2])
-        if excess > EXCESS:
-            unreached(self, excess, "Newton's method did not converge")
+        warn_if_steeper_is_better(self, _beta_log_odds(log_odds, a, d, c), y, weights)
 
     def _choose(self, log_odds, y, weights, grid):
         """The penalty of least cross-validated log-loss; the larger one if two are equal."""
@@ -145,7 +141,7 @@ class DirichletCalibration(Calibrator):
         for train, test in split.split(log_odds, y):
             share = weights[train] / weights[train].sum()
             for i, mu in enumerate(grid):
-                fit, _ = _fit_beta(log_odds[train], y[train], share, mu=mu)
+                fit = _fit_beta(log_odds[train], y[train], share, mu=mu)
                 losses[i] += log_loss(_beta_log_odds(log_odds[test], *fit), y[test], weights[test])
         return grid[len(grid) - 1 - int(np.argmin(losses[::-1]))]
 
@@ -159,31 +155,44 @@ def _beta_log_odds(log_odds, a, b, c):
 
 
 def _fit_beta(log_odds, y, weights, mu=0.0, bounded=False):
-    """Best (a, b, c), and how far its log-loss may be above the least one.
-
-    a and b are at least 0 if `bounded`; mu c^2 / 4 is added to the loss.
-    """
+    """Best (a, b, c) with the penalty mu c^2 / 4; a and b are at least 0 if `bounded`."""
     columns = np.column_stack([log_expit(log_odds), -log_expit(-log_odds), np.ones(len(y))])
-    size = np.array([rms(columns[:, 0], weights), rms(columns[:, 1], weights), 1.0])
-    columns /= size
-    start = fit_slope(log_odds, y, weights) * np.array([1.0, 1.0, 0.0]) * size
-    penalty = np.array([0.0, 0.0, mu / 4])
-    best, theta, excess = np.inf, None, np.inf
-    for free in _faces() if bounded else [np.ones(3, dtype=bool)]:
-        candidate = np.zeros(3)
-        candidate[free], short = solve_logistic(
-            columns[:, free], y, weights, start[free], penalty[free]
+    start = fit_slope(log_odds, y, weights) * np.array([1.0, 1.0, 0.0])
+    penalty, found = np.array([0.0, 0.0, mu / 4]), [start]
+    for free in [[0, 1, 2], [0, 2], [1, 2], [2]] if bounded else [[0, 1, 2]]:
+        theta = np.zeros(3)
+        theta[free] = _fit_logistic(columns[:, free], y, weights, start[free], penalty[free])
+        if not bounded or theta[:2].min() >= 0:
+            found.append(theta)
+
+    def value(theta):
+        return log_loss(columns @ theta, y, weights) + mu / 4 * theta[2] ** 2
+
+    return min(found, key=value)
+
+
+def _fit_logistic(X, y, weights, start, penalty):
+    """Minimise the mean log-loss of ``expit(X @ theta)`` plus ``penalty * theta**2``.
+
+    By a trust region: the two log-probabilities are nearly dependent, which stops plain Newton
+    steps short. A ridge about `start`, on columns of unit size, keeps separable rows finite.
+    """
+    size = np.array([rms(column, weights) for column in X.T])
+    X, start, penalty = X / size, start * size, penalty / size**2
+
+    def value(theta):
+        ridge = RIDGE * np.sum((theta - start) ** 2)
+        return log_loss(X @ theta, y, weights) + np.sum(penalty * theta**2) + ridge
+
+    def gradient(theta):
+        return (weights * (expit(X @ theta) - y)) @ X + 2 * (
+            penalty * theta + RIDGE * (theta - start)
         )
-        if bounded and candidate[:2].min() < 0:
-            continue
-        if free.all():  # convex: nothing on the boundary can beat an inner minimum
-            return candidate / size, short
-        loss = log_loss(columns @ candidate, y, weights)
-        if loss < best:
-            best, theta, excess = loss, candidate, short
-    return theta / size, excess
 
+    def hessian(theta):
+        q = expit(X @ theta)
+        return (X.T * (weights * q * (1 - q))) @ X + 2 * np.diag(penalty + RIDGE)
 
-def _faces():
-    """Which of (a, b, c) are free: both slopes, one of them, none."""
-    return [np.array([a, b, True]) for a, b in itertools.product([True, False], repeat=2)]
+    fit = minimize(value, start, jac=gradient, hess=hessian, method="trust-exact",
+                   options={"gtol": 1e-11, "maxiter": 1000})  # fmt: skip
+    return fit.x / size

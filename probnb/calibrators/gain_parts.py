@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..metrics.intervals import clustered_mean
 from ..metrics.sample import check_row_weights
 from ..metrics.scores import kl_rows, nll_rows
 from ..validation import (
-    check_integer,
     check_pair,
     check_probabilities,
     check_same_length,
     check_vector,
 )
-from .common import logits_from_probabilities
-from .scaling import PlattScaling
+from .common import cross_fit_folds, logits_from_probabilities
+from .scaling import PlattScaling, fit_intercept
 
 __all__ = ["PARTS", "gain_parts"]
 
@@ -104,7 +101,7 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
     if kept is not None:
         y, a, b, p, groups = (None if x is None else x[kept] for x in (y, a, b, p, groups))
     share = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
-    splits = _splits(y, groups, folds, seed)
+    splits = cross_fit_folds(y, groups, folds, seed)
     rungs = [_climb(y, x, share, splits) for x in (a, b)]
     scores = {"brier": lambda q: (q - y) ** 2, "nll": lambda q: nll_rows(y, q)}
     if p is not None:
@@ -140,7 +137,7 @@ def ladder(log_odds, y, weights):
         two rows it is the mean of their steps. It depends on nothing but the order of the rows, so
         that a prediction and any rising function of it end equal.
     """
-    intercept = brentq(lambda c: weights @ (expit(log_odds + c) - y), -100, 100, maxiter=10_000)
+    intercept = fit_intercept(log_odds, y, weights)
     platt = PlattScaling().fit(log_odds, y, sample_weight=weights)
     sign = 1.0 if platt.coef_[0, 0] >= 0 else -1.0
     x, steps = _shrunk_steps(sign * log_odds, y, weights / weights.mean())
@@ -180,23 +177,3 @@ def _climb(y, p_hat, weights, splits):
             rungs[k, test] = rung(s[test])
     rungs[0] = p_hat  # to the bit
     return rungs
-
-
-def _splits(y, groups, folds, seed):
-    """Rows to fit and rows to judge, fold by fold."""
-    most = int(min(y.sum(), (1 - y).sum()))
-    most = most if groups is None else min(most, len(pd.unique(groups)))
-    folds = min(check_integer(folds, "folds", 2), most)
-    if folds < 2:
-        raise ValueError(
-            "y_true must have two rows of each outcome, and groups two groups; got "
-            f"{int(y.sum())} ones in {len(y)} rows"
-            + ("." if groups is None else f" and {len(pd.unique(groups))} groups.")
-        )
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    codes = None if groups is None else pd.factorize(groups)[0]
-    split = kind(folds, shuffle=True, random_state=seed)
-    splits = list(split.split(y, y, codes))
-    if not all(np.ptp(y[train]) > 0 for train, _ in splits):
-        raise ValueError("groups must leave both outcomes in every fit; one fold takes all of one.")
-    return splits

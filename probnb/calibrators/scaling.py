@@ -1,15 +1,24 @@
-"""Temperature and Platt scaling: one, two or three numbers fitted to validation logits."""
+"""Temperature and Platt scaling: one factor, or a logistic regression, on validation logits."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
-from ..metrics.sample import effective_rows
-from .common import EXCESS, RIDGE, Calibrator, rms, solve_logistic, two_columns, unreached
+from .common import (
+    EXCESS,
+    RIDGE,
+    Calibrator,
+    log_loss,
+    rms,
+    two_columns,
+    unreached,
+    warn_if_steeper_is_better,
+)
 
-__all__ = ["PlattScaling", "TemperatureScaling", "fit_slope"]
+__all__ = ["PlattScaling", "TemperatureScaling"]
 
 
 class TemperatureScaling(Calibrator):
@@ -65,18 +74,11 @@ class PlattScaling(Calibrator):
     :math:`f(z) = \sigma(W^\top z + b)`, with W in :math:`\mathbb{R}^2` for two columns of logits,
     as in the paper, or one slope for log-odds, as in Platt (1999).
 
-    Parameters
-    ----------
-    smoothed : bool, default=False
-        Whether to fit Platt's smoothed targets, :math:`(n_1 + 1) / (n_1 + 2)` in place of 1 and
-        :math:`1 / (n_0 + 2)` in place of 0, instead of the outcomes. They keep a fit to few rows
-        from certainty. With weights, n counts the effective rows of a class.
-
     Attributes
     ----------
     coef_ : ndarray of shape (1, 2) or (1, 1)
         W. Where one column of logits determines the other (as :math:`z_0 = -z_1` does), many W
-        give the same map; of these it is the one nearest to temperature scaling's.
+        give the same map; of these it is the smallest.
     intercept_ : ndarray of shape (1,)
         The intercept b.
     classes_ : ndarray of shape (2,)
@@ -84,12 +86,11 @@ class PlattScaling(Calibrator):
 
     Notes
     -----
-    Platt (1999); paper, Appendix H. With two columns the map also uses the mean of both logits,
-    which the softmax ignores, so that it may change the order of the predictions; pass the
-    log-odds (n,) to keep it. The paper describes the maximum-likelihood fit. Beside the log-loss
-    there is only :math:`10^{-8}` times the squared distance to the temperature-scaled logits, in
-    units of their size, which makes the solution finite and unique; the log-loss never exceeds
-    temperature scaling's (of the targets, where they are smoothed).
+    Platt (1999); paper, Appendix H; fitted by scikit-learn's ``newton-cholesky``. With two columns
+    the map also uses the mean of both logits, which the softmax ignores, so that it may change the
+    order of the predictions; pass the log-odds (n,) to keep it. Beside the log-loss there is only
+    :math:`10^{-8}` times the squared coefficients of columns of unit size, which makes the solution
+    finite and unique; the log-loss never exceeds temperature scaling's.
 
     Examples
     --------
@@ -102,39 +103,35 @@ class PlattScaling(Calibrator):
 
     label = "Platt scaling"
 
-    def __init__(self, smoothed=False):
-        self.smoothed = smoothed
-
     def _fit(self, X, log_odds, y, weights):
-        y = _smoothed(y, weights) if self.smoothed else y
-        slope, size = fit_slope(log_odds, y, weights), rms(log_odds, weights)
-        columns, start = [log_odds / size, np.ones(len(y))], [slope * size, 0]
+        columns, start = [log_odds, np.ones(len(y))], [fit_slope(log_odds, y, weights), 0.0]
         if X.shape[1] == 2:
             mean = X[:, 0] / 2 + X[:, 1] / 2
-            centre = weights @ mean
+            centre, size = weights @ mean, rms(log_odds, weights)
             # A mean that varies by rounding errors only must not be blown up to unit size.
-            spread = max(rms(mean - centre, weights), size)
-            columns, start = [*columns, (mean - centre) / spread], [*start, 0]
-        theta, excess = solve_logistic(np.column_stack(columns), y, weights, np.array(start))
-        if excess > EXCESS:
-            unreached(self, excess, "Newton's method did not converge")
-        slope, intercept = theta[0] / size, theta[1]
-        if X.shape[1] == 1:
-            self.coef_ = np.array([[slope]])
-        else:
-            common = theta[2] / spread
-            intercept -= common * centre
-            self.coef_ = np.array([[common / 2 - slope, common / 2 + slope]])
-        self.intercept_ = np.array([intercept])
+            if rms(mean - centre, weights) > 1e-6 * size or not np.ptp(log_odds):
+                columns, start = [*columns, mean - centre], [*start, 0.0]
+        columns = np.column_stack(columns)
+        size = np.array([rms(column, weights) for column in columns.T])
+        model = LogisticRegression(C=0.5 / RIDGE, fit_intercept=False, solver="newton-cholesky",
+                                   tol=1e-10, max_iter=1000)  # fmt: skip
+        theta = model.fit(columns / size, y, sample_weight=weights).coef_[0] / size
+        losses = [log_loss(columns @ candidate, y, weights) for candidate in (theta, start)]
+        theta = theta if losses[0] < losses[1] else np.array(start)
+        warn_if_steeper_is_better(self, columns @ theta, y, weights)
+        self.coef_, self.intercept_ = np.array([theta[:1]]), theta[1:2]
+        if X.shape[1] == 2:
+            common = theta[2] if len(theta) > 2 else 0.0
+            self.intercept_ = self.intercept_ - common * centre
+            self.coef_ = np.array([[common / 2 - theta[0], common / 2 + theta[0]]])
 
     def _map(self, X, log_odds):
         return two_columns(X @ self.coef_[0] + self.intercept_[0])
 
 
-def _smoothed(y, weights):
-    """Platt's targets for the two outcomes."""
-    ones, zeros = (effective_rows(weights[y == k])[0] for k in (1, 0))
-    return np.where(y == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2))
+def fit_intercept(log_odds, y, weights):
+    """The one number to add to log-odds that makes the mean prediction the mean outcome."""
+    return brentq(lambda c: weights @ (expit(log_odds + c) - y), -100, 100, maxiter=10_000)
 
 
 def fit_slope(log_odds, y, weights):

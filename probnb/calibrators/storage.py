@@ -14,7 +14,7 @@ from .registry import CALIBRATORS
 
 __all__ = ["load", "save"]
 
-VERSION = 1
+VERSION = 2
 
 
 def save(path, calibrator):

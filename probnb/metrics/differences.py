@@ -99,11 +99,14 @@ def difference(values, samples=None, units=None, shared=False, level=0.95):
     """
     check_number(level, "level", 0, 1, exclusive=True)
     values = np.atleast_1d(np.asarray(values, dtype=float))
-    seeds, mean = len(values), float(values.mean()) if len(values) else np.nan
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        seeds, mean = len(values), float(values.mean()) if len(values) else np.nan
     if values.ndim != 1 or not seeds:
         raise ValueError(f"values must hold one number for each seed; got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        return Difference(mean, *[np.nan] * 4, seeds, units)
     parts, units = _variances(values, samples, units, shared)
-    if parts is None or not np.isfinite(mean):
+    if parts is None:
         return Difference(mean, *[np.nan] * 4, seeds, units)
 
     def half(level):

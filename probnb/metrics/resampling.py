@@ -13,19 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit  # Student's distribution
 from tqdm.auto import tqdm
 
 from ..validation import (
     check_choice,
     check_integer,
-    check_number,
     check_outcomes,
     check_probabilities,
     check_same_length,
 )
-from .differences import compare
-from .intervals import FEWEST
+from .differences import compare, difference
 from .registry import METRICS, computable, evaluate_sample
 from .sample import check_groups, check_row_weights, check_truth, take
 
@@ -63,7 +60,8 @@ class Bootstrap:
         DataFrame of shape (methods, metrics)
             The deviations; NaN where a metric is infinite in some resample.
         """
-        return self._frame(_std(self.samples))
+        with warnings.catch_warnings(action="ignore"):  # no defined replicate: NaN
+            return self._frame(np.nanstd(self.samples, axis=0))
 
     def interval(self, level=0.95):
         r"""Return intervals of every metric, :math:`\pm t_{G-1} s` about its value.
@@ -88,21 +86,17 @@ class Bootstrap:
         studies, these in 95 %; and percentiles of a calibration error, biased in the sample and
         again in its resamples, may leave out even the value itself.
         """
-        check_number(level, "level", 0, 1, exclusive=True)
-        point, bias = (
-            self.point.to_numpy(float),
-            np.array([self.bias.get(m, 0) for m in self.point]),
-        )
-        half = np.full(point.shape, np.nan)
-        if self.units >= FEWEST:
-            scale = stdtrit(self.units - 1, (1 + level) / 2) * np.sqrt(
-                self.units / (self.units - 1)
-            )
-            half = scale * _std(self.samples, 1) + bias
+        point = self.point.to_numpy(float)
+        found = [
+            difference([value], self.samples[:, i, k], self.units, level=level)
+            for (i, k), value in np.ndenumerate(point)
+        ]
+        ends = np.array([(d.low, d.high) for d in found]).reshape(*point.shape, 2)
+        bias = [self.bias.get(m, 0) for m in self.point]
         least, most = np.transpose([METRICS[m].bounds for m in self.point])
         # an unbiased estimate may itself be out of range
-        low = np.maximum(point - half, np.minimum(least, point))
-        high = np.minimum(point + half, np.maximum(most, point))
+        low = np.maximum(ends[..., 0] - bias, np.minimum(least, point))
+        high = np.minimum(ends[..., 1] + bias, np.maximum(most, point))
         return self._frame(low), self._frame(high)
 
     def difference(self, a, b, level=0.95):
@@ -138,17 +132,9 @@ class Bootstrap:
 
 
 def bootstrap(
-    y,
-    predictions,
-    p=None,
-    replicates=1000,
-    seed=0,
-    metrics=None,
-    groups=None,
-    progress=True,
-    weights=None,
-    votes=None,
-):
+    y, predictions, p=None, replicates=1000, seed=0, metrics=None, groups=None, progress=True,
+    weights=None, votes=None,
+):  # fmt: skip
     """Resample rows, or whole groups of rows, and compute every metric of every method.
 
     Parameters
@@ -203,7 +189,8 @@ def bootstrap(
     True
     """
     samples, kept = _check_methods(y, predictions, p, weights, votes)
-    metrics = _check_metrics(metrics, p is not None or votes is not None)
+    known = computable(p is not None or votes is not None)
+    metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
     replicates = check_integer(replicates, "replicates")
     codes = check_groups(groups, len(kept), kept)
     point = []
@@ -251,10 +238,8 @@ def _resampled(metric, sample, ranked, drawn):
 def _weights(rng, replicates, n, codes):
     """Return how often each row is drawn, of shape (replicates, n)."""
     draws = n if codes is None else codes.max() + 1
-    rows = [
-        np.bincount(rng.integers(draws, size=draws), minlength=draws) for _ in range(replicates)
-    ]
-    weights = np.array(rows, dtype=np.float64)
+    each = (rng.integers(draws, size=draws) for _ in range(replicates))
+    weights = np.array([np.bincount(rows, minlength=draws) for rows in each], dtype=np.float64)
     return weights if codes is None else weights[:, codes]
 
 
@@ -267,18 +252,13 @@ def _weighted_sum(weights, rows):
     return np.where(drawn, np.inf, weights @ np.where(infinite, 0, rows))
 
 
-def _std(samples, ddof=0):
-    with warnings.catch_warnings(action="ignore"):  # no defined replicate: NaN
-        return np.nanstd(samples, axis=0, ddof=ddof)
-
-
 def _check_methods(y, predictions, p, weights, votes):
     """Return a checked sample for each method, and which rows have weight."""
-    if not isinstance(predictions, Mapping | pd.DataFrame) or not len(predictions.keys()):
+    without = isinstance(predictions, Mapping | pd.DataFrame)
+    if not without or not len(predictions.keys()):
         raise ValueError(
             "predictions must map names of methods to vectors of probabilities, or be a DataFrame "
-            f"of such columns; got {type(predictions).__name__}"
-            f"{' without any' if hasattr(predictions, 'keys') else ''}."
+            f"of such columns; got {type(predictions).__name__}{' without any' * without}."
         )
     y = check_outcomes(y, "y")
     kept, weights = check_row_weights(weights, len(y))
@@ -290,8 +270,3 @@ def _check_methods(y, predictions, p, weights, votes):
         check_same_length(y, p_hat, ("y", label))
         samples[name] = take(kept, y, p_hat, weights, p, votes)
     return samples, np.ones(len(y), bool) if kept is None else kept
-
-
-def _check_metrics(metrics, with_truth):
-    known = computable(with_truth)
-    return known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]

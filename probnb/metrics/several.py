@@ -1,10 +1,4 @@
-"""Scores of predictions of one of K outcomes: our extension of the paper's metrics for two.
-
-Outcomes are numbers 0 to K - 1, predictions rows that sum to 1. With K = 2 every function *is* its
-namesake for two outcomes, to the bit: squared errors are summed over the outcomes and halved, and a
-calibration error is taken once (the mirrored bins of the other outcome would differ where a middle
-rank lies on a cut).
-"""
+"""Scores of predictions of one of K outcomes: our extension of the paper's metrics for two."""
 
 from __future__ import annotations
 
@@ -12,13 +6,83 @@ import numpy as np
 from scipy.special import rel_entr
 
 from ..validation import check_integer
-from . import binning, scores
-from .sample import check_row_weights, weighted_mean
+from .binning import BINS, ece, ece_ranked
+from .registry import METRICS
+from .sample import check_row_weights, check_sample, weighted_mean
+from .scores import nll_rows
 
-__all__ = ["brier", "check_distributions", "classwise_ece", "evaluate", "kl_p", "mse_p", "nll"]
+__all__ = ["check_distributions", "evaluate"]
+
+NAMES = ("mse_p", "kl_p", "ece", "brier", "nll")
 
 TOLERANCE = 1e-4
 """How far from 1 a row may sum: float32 predictions of some hundred outcomes do."""
+
+
+def evaluate(y_true, y_prob, p=None, weights=None, bins=BINS):
+    r"""Return the scores of predictions of one of K outcomes by name.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 to K - 1.
+    y_prob : array-like of shape (n, K)
+        Predicted probabilities; each row sums to 1.
+    p : array-like of shape (n, K), optional
+        True probabilities; without them the first two scores are left out.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
+    bins : int, default=15
+        Quantile bins of the calibration error.
+
+    Returns
+    -------
+    dict of str to float
+        ``mse_p`` and ``kl_p``, ``ece`` (classwise: the mean over outcomes of the calibration error
+        of each against the rest), ``brier`` and ``nll``. Squared errors are summed over outcomes
+        and halved, as :math:`\frac{1}{2N} \sum_i \sum_k (\hat p_{ik} - p_{ik})^2`, so that they are
+        those of two outcomes where K is 2.
+
+    Notes
+    -----
+    With K = 2 the scores *are* those of `probnb.metrics.evaluate`, to the bit: the calibration
+    error is taken once, as the mirrored bins of the other outcome differ where a middle rank lies
+    on a cut.
+
+    Examples
+    --------
+    >>> found = evaluate([0, 2], [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    >>> {name: round(value, 3) for name, value in found.items()}
+    {'ece': 0.167, 'brier': 0.125, 'nll': 0.347}
+    """
+    p_hat, y = check_distributions(y_prob), np.asarray(y_true)
+    if y.shape != (len(p_hat),):
+        raise ValueError(f"y_true must be of shape ({len(p_hat)},); got {y.shape}.")
+    outcomes = np.arange(p_hat.shape[1])
+    wrong = ~np.isin(y, outcomes)
+    if wrong.any():
+        raise ValueError(
+            f"y_true must hold outcomes 0 to {outcomes[-1]}; got {y[wrong][0].item()!r}."
+        )
+    check_integer(bins, "bins")
+    p = None if p is None else check_distributions(p, "p")
+    if p is not None and p.shape != p_hat.shape:
+        raise ValueError(f"p and y_prob must have one shape; got {p.shape} and {p_hat.shape}.")
+    if len(outcomes) == 2:
+        sample = check_sample(y, p_hat[:, 1], weights, None if p is None else p[:, 1])
+        binary = {name: METRICS[name].of(sample) for name in NAMES[2 * (p is None) :]}
+        return binary | {"ece": float(ece_ranked(sample.ranked, bins)[0])}
+    hit = y[:, None] == outcomes
+    terms = {"brier": ((p_hat - hit) ** 2).sum(axis=1) / 2, "nll": nll_rows(1, p_hat[hit])}
+    if p is not None:
+        distance = ((p_hat - p) ** 2).sum(axis=1) / 2
+        terms |= {"mse_p": distance, "kl_p": rel_entr(p, p_hat).sum(axis=1)}
+    kept, weights = check_row_weights(weights, len(y))
+    rows = slice(None) if kept is None else kept
+    found = {name: weighted_mean(term[rows], weights) for name, term in terms.items()}
+    each = [ece(hit[rows, k], p_hat[rows, k], bins, weights=weights) for k in outcomes]
+    found["ece"] = float(np.mean(each))
+    return {name: found[name] for name in NAMES if name in found}
 
 
 def check_distributions(p, name="y_prob"):
@@ -41,117 +105,3 @@ def check_distributions(p, name="y_prob"):
             f"row {row}."
         )
     return p
-
-
-def mse_p(p, p_hat, weights=None):
-    r"""Half the mean squared distance between true and predicted distributions.
-
-    That is :math:`\frac{1}{2N} \sum_i \sum_k (\hat p_{ik} - p_{ik})^2`, in [0, 1].
-
-    Examples
-    --------
-    >>> round(mse_p([[0.2, 0.8], [0.8, 0.2]], [[0.3, 0.7], [0.8, 0.2]]), 6)
-    0.005
-    """
-    p, p_hat = _check_both(p, p_hat)
-    if p.shape[1] == 2:
-        return scores.mse_p(p[:, 1], p_hat[:, 1], weights)
-    return _mean(((p_hat - p) ** 2).sum(axis=1) / 2, weights)
-
-
-def kl_p(p, p_hat, weights=None):
-    """Mean divergence of the predicted from the true distributions, KL(p || p_hat), in nats.
-
-    Infinite where a prediction rules out what can happen.
-
-    Examples
-    --------
-    >>> round(kl_p([[0.5, 0.25, 0.25]], [[0.25, 0.5, 0.25]]), 4)
-    0.1733
-    """
-    p, p_hat = _check_both(p, p_hat)
-    if p.shape[1] == 2:
-        return scores.kl_p(p[:, 1], p_hat[:, 1], weights=weights)
-    return _mean(rel_entr(p, p_hat).sum(axis=1), weights)
-
-
-def brier(y_true, y_prob, weights=None):
-    """Half the mean squared distance between predictions and outcomes; many books have no half.
-
-    Examples
-    --------
-    >>> round(brier([0, 2], [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]), 6)
-    0.125
-    """
-    y, p_hat = _check(y_true, y_prob)
-    if p_hat.shape[1] == 2:
-        return scores.brier(y, p_hat[:, 1], weights)
-    return _mean(((p_hat - np.eye(p_hat.shape[1])[y]) ** 2).sum(axis=1) / 2, weights)
-
-
-def nll(y_true, y_prob, clip=scores.CLIP, weights=None):
-    """Mean negative log-likelihood of the outcomes, in nats; `clip` as in `probnb.metrics.nll`.
-
-    Examples
-    --------
-    >>> round(nll([2], [[0.25, 0.25, 0.5]]), 4)
-    0.6931
-    """
-    y, p_hat = _check(y_true, y_prob)
-    if p_hat.shape[1] == 2:
-        return scores.nll(y, p_hat[:, 1], clip, weights)
-    hit = p_hat[np.arange(len(y)), y]
-    return _mean(scores.nll_rows(np.ones(len(y)), hit, clip), weights)
-
-
-def classwise_ece(y_true, y_prob, bins=binning.BINS, weights=None):
-    """Mean over outcomes of the calibration error of each against the rest, in quantile bins.
-
-    Kull et al. (2019) have bins of equal width.
-
-    Examples
-    --------
-    >>> classwise_ece([0, 1], [[1.0, 0.0], [0.0, 1.0]])
-    0.0
-    """
-    y, p_hat = _check(y_true, y_prob)
-    check_integer(bins, "bins")
-    outcomes = [1] if p_hat.shape[1] == 2 else range(p_hat.shape[1])
-    each = [binning.ece(y == k, p_hat[:, k], bins, weights=weights) for k in outcomes]
-    return float(np.mean(each))
-
-
-def evaluate(y_true, y_prob, p=None, weights=None):
-    """Return ``mse_p`` and ``kl_p`` (given `p`), ``ece`` (classwise), ``brier`` and ``nll``."""
-    known = {}
-    if p is not None:
-        known = {"mse_p": mse_p(p, y_prob, weights), "kl_p": kl_p(p, y_prob, weights)}
-    return known | {
-        "ece": classwise_ece(y_true, y_prob, weights=weights),
-        "brier": brier(y_true, y_prob, weights),
-        "nll": nll(y_true, y_prob, weights=weights),
-    }
-
-
-def _check(y_true, y_prob):
-    p_hat, y = check_distributions(y_prob), np.asarray(y_true)
-    if y.shape != (len(p_hat),):
-        raise ValueError(f"y_true must be of shape ({len(p_hat)},); got {y.shape}.")
-    wrong = ~np.isin(y, np.arange(p_hat.shape[1]))
-    if wrong.any():
-        raise ValueError(
-            f"y_true must hold outcomes 0 to {p_hat.shape[1] - 1}; got {y[wrong][0].item()!r}."
-        )
-    return y.astype(int), p_hat
-
-
-def _check_both(p, p_hat):
-    p, p_hat = check_distributions(p, "p"), check_distributions(p_hat, "p_hat")
-    if p.shape != p_hat.shape:
-        raise ValueError(f"p and p_hat must have one shape; got {p.shape} and {p_hat.shape}.")
-    return p, p_hat
-
-
-def _mean(terms, weights):
-    kept, weights = check_row_weights(weights, len(terms))
-    return weighted_mean(terms if kept is None else terms[kept], weights)

@@ -1,9 +1,9 @@
-"""The report on anybody's predictions: `read` reads and checks, `judge` computes, `tell` shows."""
+"""The report on anybody's predictions: `read` and `roles` read, `judge` computes, `tell` shows."""
 
-from .example import draw_example
+from .cells import gain_cells
 from .judge import calibration_gains, calibration_table, paired_table, resample
-from .read import PredictionTable, check_table, read_predictions
-from .tell import Report, describe, gain_cells, make_report
+from .read import PredictionTable, check_table, draw_example, read_predictions
+from .tell import Report, describe, make_report
 
 __all__ = [
     "PredictionTable",

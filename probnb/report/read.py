@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from ..metrics.votes import check_votes
 from ..notebook import find_path
-from ..tables import column, find_column, read_table
-from ..validation import check_choice
-from .example import draw_example
+from ..tables import column, read_table
+from ..validation import check_choice, check_integer
+from .roles import candidates, find_roles, look_at_ids, named_columns
 
-__all__ = ["PredictionTable", "check_table", "read_predictions"]
+__all__ = ["PredictionTable", "check_table", "draw_example", "read_predictions"]
 
 SCALES = ("auto", "probability", "logit", "each")
-USUAL = ("p", "group", "cluster", "weight", "id", "split")
-"""Roles that a column takes by its name, unless a parameter says otherwise."""
-
 ROUNDING = 1e-6
 """A probability so little outside [0, 1] is a rounding error of 32 bits."""
-
-_ASIDE = {  # what a column of numbers holds that is no prediction, by its name
-    "ids": "index idx id ids row rows row_id row_number nr no # case case_id patient patient_id "
-    "subject subject_id sample_id image_id key uuid seed",
-    "weights": "weight weights w wt sample_weight sample_weights sampleweight case_weight",
-    "dates or times": "date dates time timestamp datetime year month day hour week season",
-    "parts of the data": "split fold folds part partition",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +71,7 @@ def read_predictions(path=None, columns=None, **settings):
     ----------
     path : path-like, optional
         A file that `probnb.tables.read_table` reads; by default the example of
-        `probnb.report.draw_example`. A relative path follows `probnb.notebook.find_path`.
+        `draw_example`. A relative path follows `probnb.notebook.find_path`.
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column that may be one.
     **settings
@@ -107,8 +96,8 @@ def read_predictions(path=None, columns=None, **settings):
     try:
         table = check_table(frame, columns, **settings)
     except ValueError as error:
-        named = path.name in str(error)
-        raise ValueError(f"{'' if named else f'{path.name}: '}{error}") from None
+        where = "" if path.name in str(error) else f"{path.name}: "
+        raise ValueError(f"{where}{error}") from None
     return replace(table, notes=(f"Read {len(frame):,} rows of {path.name}.", *table.notes))
 
 
@@ -176,17 +165,21 @@ def check_table(
     notes, present = list(frame.attrs.get("notes", ())), list(frame.columns)
     wanted = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
               "split": split, "k": k, "n": n}  # fmt: skip
-    roles = _find_roles(present, y, wanted)
-    named = None if columns is None else _named(columns, present, roles)
+    roles = find_roles(present, y, wanted)
+    named = None if columns is None else named_columns(columns, present, roles)
     frame = _keep_part(frame, roles.get("split"), part, notes)
     out = {"y": column(frame, roles["y"], "outcome")}
     for role, kind in (("weight", "weight"), ("p", "probability"), ("group", "label"),
                        ("cluster", "label"), ("id", "label")):  # fmt: skip
         out[role] = column(frame, roles[role], kind) if role in roles else None
     if "k" in roles:
-        out["ones"], out["counts"] = _votes(frame, roles["k"], roles["n"])
-    _look_at_ids(frame, roles, out, notes)
-    named = _candidates(frame, roles, scale, notes) if named is None else named
+        out["ones"], out["counts"] = column(frame, roles["k"]), column(frame, roles["n"])
+        try:
+            check_votes(out["ones"], out["counts"])
+        except ValueError as error:
+            raise ValueError(f"columns {k!r} (ones) and {n!r} (counts): {error}") from None
+    look_at_ids(frame, roles, out, notes)
+    named = candidates(frame, roles, scale, notes) if named is None else named
     predictions = _probabilities(frame, named, scale, notes)
     if out["weight"] is not None:
         keep = out["weight"] > 0
@@ -198,36 +191,6 @@ def check_table(
         only = f"all {len(out['y'])} rows are {out['y'][0]:g}"
         raise ValueError(f"column {roles['y']!r} must hold both outcomes; {only}.")
     return PredictionTable(predictions=predictions, notes=tuple(notes), **out)
-
-
-def _find_roles(present, y, wanted):
-    """Which column has which role; a usual name counts where a column has it and no other role."""
-    roles = {"y": find_column(y, present, "y")}
-    usual = [role for role, name in wanted.items() if role in USUAL and name == role]
-    for role, name in wanted.items():
-        if name is not None and role not in usual:
-            roles[role] = find_column(name, present, role)
-    taken = set(roles.values())
-    return roles | {role: role for role in usual if role in present and role not in taken}
-
-
-def _named(columns, present, roles):
-    """The prediction columns that a parameter names."""
-    if isinstance(columns, str) and columns not in present:
-        columns = [name for name in columns.split(",") if name.strip()]
-    elif isinstance(columns, str | int | float):
-        columns = [columns]
-    try:
-        names = [find_column(name, present, "columns") for name in columns]
-    except TypeError:
-        raise ValueError(f"columns must name columns; got {columns!r}.") from None
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"columns must name each column once, and at least one; got {columns!r}.")
-    for role, name in roles.items():
-        if name in names:
-            hint = f" If it holds predictions, set {role} to None." if role != "y" else ""
-            raise ValueError(f"columns must differ from {role}, which is {name!r} too.{hint}")
-    return names
 
 
 def _keep_part(frame, split, part, notes):
@@ -244,92 +207,6 @@ def _keep_part(frame, split, part, notes):
     return frame[keep]
 
 
-def _votes(frame, k, n):
-    """Repeated outcomes: ones and all of each row."""
-    ones, counts = column(frame, k), column(frame, n)
-    whole = (ones == np.round(ones)) & (counts == np.round(counts))
-    wrong = np.flatnonzero(~whole | (counts < 2) | (ones < 0) | (ones > counts))
-    if len(wrong):
-        raise ValueError(
-            f"columns {k!r} and {n!r} must hold whole numbers, n at least 2 and k in [0, n]; "
-            f"{frame.index.name or 'row'} {frame.index[wrong[0]]} holds {ones[wrong[0]]:g} and "
-            f"{counts[wrong[0]]:g}."
-        )
-    return ones, counts
-
-
-def _look_at_ids(frame, roles, out, notes):
-    """Refuse a long table; rows of one id are a cluster."""
-    if out["id"] is None or (count := len(pd.unique(out["id"]))) == len(frame):
-        return
-    for name in [c for c in frame if frame[c].ndim == 1 and c not in roles.values()]:
-        values = frame[name].nunique()
-        twice = frame[[roles["id"], name]].duplicated().any()
-        if values > 1 and values * count == len(frame) and not twice:
-            raise ValueError(
-                f"column {roles['id']!r} repeats: each of {count:,} ids stands once for each of "
-                f"{values} values of {name!r}. If these are models, give each its own column; if "
-                f"not, set id to None and cluster to {roles['id']!r}."
-            )
-    notes.append(f"Column {roles['id']} repeats: {count:,} ids in {len(frame):,} rows.")
-    if out["cluster"] is None:
-        out["cluster"] = out["id"]
-        notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
-
-
-def _candidates(frame, roles, scale, notes):
-    """The columns of numbers that may be predictions; `notes` say what the others are."""
-    taken, out, binary, aside = set(roles.values()), [], [], []
-    for name in (c for c in dict.fromkeys(frame.columns) if c not in taken):
-        try:
-            values = column(frame, name)
-        except ValueError:
-            text = frame[name].map(str) if frame[name].ndim == 1 else pd.Series("0")
-            if pd.to_numeric(text, errors="coerce").notna().mean() > 0.5:
-                raise  # numbers were meant
-            aside.append(f"Not numeric, and left out: {name} ({text.iloc[0]!r}).")
-            continue
-        if reason := _not_a_prediction(name, values, taken):
-            aside.append(f"Column {name} {reason}: it is left out.")
-        elif np.isin(values, (0, 1)).all():
-            binary.append(name)
-        elif scale == "logit" and values.min() >= 0 and (values == np.round(values)).all():
-            raise ValueError(
-                f"column {name!r} holds whole numbers and none below 0, which logits hardly are. "
-                "Name the prediction columns in columns."
-            )
-        else:
-            out.append(name)
-    for name in binary:
-        left = f": it is left out unless columns names {name!r}" if out else ""
-        aside.append(f"Column {name} holds only 0 and 1, as outcomes do{left}.")
-    if not out + binary:
-        hint = " If 'p' holds predictions, set p to None." if roles.get("p") == "p" else ""
-        raise ValueError(
-            f"no numeric prediction column beside {', '.join(roles.values())}.{hint}"
-            + "".join(f" {reason}" for reason in aside)
-        )
-    notes += aside
-    return out or binary
-
-
-def _not_a_prediction(name, values, taken):
-    """Why a column of numbers is not taken for predictions unless it is named; empty if it is."""
-    plain = name.strip().casefold().replace(" ", "_")
-    if re.fullmatch(r"unnamed:_\d+|__index_level_\d+__|", plain):
-        return "has no name"
-    if (base := re.fullmatch(r"(.+)\.\d+", name)) and base[1] in taken:
-        return f"repeats {base[1]}"
-    for kind, names in _ASIDE.items():
-        if plain in names.split():
-            again = kind == "ids" and len(np.unique(values)) < len(values)
-            use = "weight" if kind == "weights" else "cluster" if again else ""
-            return f"holds {kind}, by its name" + (f"; to use it set {use}={name!r}" if use else "")
-    whole = len(values) > 2 and values.min() >= 0 and np.array_equal(values, np.round(values))
-    dense = whole and np.ptp(values) < 2 * len(values) and len(np.unique(values)) == len(values)
-    return "counts the rows" if dense else ""
-
-
 def _probabilities(frame, names, scale, notes):
     """Bring all prediction columns to probabilities; say how they were understood."""
     kinds = {name: _kind(frame, name, scale) for name in names}
@@ -341,9 +218,8 @@ def _probabilities(frame, names, scale, notes):
             "'probability' or 'logit'."
         )
     how = "as told" if scale in held else "found by their range"
-    notes += [
-        f"{kind.capitalize()} columns ({how}): {', '.join(of)}." for kind, of in held.items() if of
-    ]
+    for kind in (kind for kind in held if held[kind]):
+        notes.append(f"{kind.capitalize()} columns ({how}): {', '.join(held[kind])}.")
     out = {}
     for name in names:
         values = column(frame, name)
@@ -380,4 +256,48 @@ def _kind(frame, name, scale):
         f"column {name!r} must hold probabilities in [0, 1], or logits; {outside.sum():,} of "
         f"{len(values):,} values are outside [0, 1], the first {values[row].item()!r} in "
         f"{frame.index.name or 'row'} {frame.index[row]}. {hint}"
+    )
+
+
+def draw_example(n=3000, seed=0):
+    """Draw predictions of three models whose faults are known, with the truth beside them.
+
+    Parameters
+    ----------
+    n : int, default=3000
+        Number of rows.
+    seed : int, default=0
+        Seed; the same seed draws the same rows.
+
+    Returns
+    -------
+    DataFrame of shape (n, 6)
+        Outcomes ``y``, true probabilities ``p``, ``group`` (north or south), and three models:
+        ``careful`` knows the truth but for a little noise, ``overconfident`` has the same logits
+        twice as large, ``noisy`` has more noise, and is 0.7 too high (in log-odds) in the south.
+
+    Raises
+    ------
+    ValueError
+        If `n` is not a positive integer.
+
+    Examples
+    --------
+    >>> list(draw_example(10))
+    ['y', 'p', 'group', 'careful', 'overconfident', 'noisy']
+    """
+    rng = np.random.default_rng(seed)
+    s = rng.normal(-0.6, 1.1, check_integer(n, "n"))
+    south = rng.random(n) < 0.3
+    careful = s + rng.normal(0, 0.15, n)
+    noisy = s + rng.normal(0, 0.8, n) + 0.7 * south
+    return pd.DataFrame(
+        {
+            "y": (rng.random(n) < expit(s)).astype(int),
+            "p": expit(s),
+            "group": np.where(south, "south", "north"),
+            "careful": expit(careful),
+            "overconfident": expit(2 * careful),
+            "noisy": expit(noisy),
+        }
     )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from ..calibrators import CALIBRATORS, PARTS
-from ..metrics import METRICS
+from ..calibrators import CALIBRATORS
 from ..metrics.differences import FEWEST
 from ..metrics.resampling import Bootstrap
 from ..validation import check_choice, check_integer
 from . import judge
+from .cells import FORMS, escape, narrow, number, show_table
 from .judge import DOUBT
 from .read import PredictionTable
 
-__all__ = ["Report", "describe", "gain_cells", "make_report"]
+__all__ = ["Report", "describe", "make_report"]
 
 FEW = 20
 """With fewer clusters a resample of them is told to be rough."""
@@ -41,6 +40,10 @@ _ORDER = {
     "separated": "separates these rows without an error",
     "inverted": "inverted: is a label swapped?",
 }
+
+
+PARTS_OF_PAGE = tuple(FORMS)
+"""The report's tables, in the order of its page."""
 
 
 class Text(str):
@@ -83,7 +86,7 @@ class Report:
         gaps = {a if b == best else b: row for (a, b, metric), row in self.pairs.iterrows()
                 if metric == "brier" and best in (a, b)}  # fmt: skip
         told = sum(row["distinct"] for row in gaps.values())
-        lead = f"**{_escape(best)}** has the lowest Brier score, {number(brier[best])}"
+        lead = f"**{escape(best)}** has the lowest Brier score, {number(brier[best])}"
         lead += f"; these rows tell it from {told} of {len(gaps)} others." if gaps else "."
         for name in brier.index:
             words = describe(name, self.calibration, self.boot)
@@ -91,11 +94,11 @@ class Report:
             against = ["best" if name == best else _gap(gaps.get(name))]
             off = [] if self.groups.empty else self.groups["off"].xs(name, level="column")
             groups = f"off in {sum(off)} of {len(off)}"
-            rows[_escape(name)] = [number(brier[name]), *against, *words, groups, advice]
+            rows[escape(name)] = [number(brier[name]), *against, *words, groups, advice]
         head = ["Brier", "less the best", "mean", "order", "spread", "bins", "groups", "calibrate?"]
         table = pd.DataFrame.from_dict(rows, orient="index", columns=head)
         none = ["less the best"] * (len(rows) == 1) + ["groups"] * self.groups.empty
-        table = _narrow(table.drop(columns=none))
+        table = narrow(table.drop(columns=none))
         lines = [["", *table], ["---"] * (len(table.columns) + 1), *map(list, table.itertuples())]
         return Text("\n".join([lead, "", *(f"| {' | '.join(line)} |" for line in lines)]))
 
@@ -134,9 +137,9 @@ class Report:
         DataFrame
             Cells to show; empty where there is nothing to say.
         """
-        form = _FORMS[check_choice(part, PARTS_OF_PAGE, "part")]
-        held = self if part == "metrics" else getattr(self, part)
-        return pd.DataFrame() if part != "metrics" and held.empty else form(held)
+        check_choice(part, PARTS_OF_PAGE, "part")
+        held = getattr(self, part) if part != "metrics" else self.boot
+        return pd.DataFrame() if part != "metrics" and held.empty else FORMS[part](held)
 
     def show(self, part):
         """One of the tables as a page shows it, or a sentence that says why there is none.
@@ -280,132 +283,3 @@ def _gap(row):
         return "not compared"
     told = "told" if row["distinct"] else "not told"
     return f"{number(abs(row['difference']), sign='+')} ({told} apart)"
-
-
-def metric_cells(report):
-    """Metrics over their intervals; a row a metric where there are few columns."""
-    boot = report.boot
-    low, high = boot.interval()
-    if report.table.units < FEWEST:
-        low, high = low * math.nan, high * math.nan
-    cells = {_label(m): map(_cell, boot.point[m], low[m], high[m]) for m in boot.point}
-    return _narrow(pd.DataFrame({k: list(v) for k, v in cells.items()}, index=boot.point.index))
-
-
-def pair_cells(pairs):
-    """Paired differences; those whose interval leaves out 0 end in an asterisk."""
-    text = pairs["text"].str.replace(" [", "\n[") + pairs["distinct"].map({True: " *", False: ""})
-    wide = text.unstack("metric", sort=False).rename(columns=_label).rename_axis(columns=None)
-    wide.index = [f"{a} − {b}" for a, b in wide.index]
-    return _narrow(wide)
-
-
-def calibration_cells(off):
-    """How each column is off, with intervals and p-values."""
-    rows = [row for _, row in off.iterrows()]
-    cells = {
-        "bias": [f"{number(r['bias'], sign='+')}\n{_p(r['bias_p'])}" for r in rows],
-        "slope": [f"none\n({r['order']})" if math.isnan(r["slope"]) else
-                  _cell(r["slope"], r["slope_low"], r["slope_high"], digits=2) for r in rows],
-        "bins": [_p(r["bins_p"]) for r in rows],
-        "ECE": [number(r["ece"]) for r in rows],
-        "ECE if calibrated": [number(r["ece_null"]) for r in rows],
-    }  # fmt: skip
-    return pd.DataFrame(cells, index=off.index)
-
-
-def distance_cells(found):
-    """Distances from the true probabilities; what of them may be bias."""
-    cells = {}
-    for m in ("mse_p", "kl_p"):
-        cells[_label(m)] = list(map(_cell, found[m], found[f"{m}_low"], found[f"{m}_high"]))
-    cells["bias of KL_p, at most"] = list(map(number, found["kl_p_bias"]))
-    return pd.DataFrame(cells, index=found.index)
-
-
-def group_cells(groups):
-    """Predictions and outcomes of each group; predictions that are off end in an asterisk."""
-    star = groups["off"].map({True: " *", False: ""})
-    cells = {
-        "rows": groups["rows"].map("{:,}".format),
-        "predicted": groups["predicted"].map(number) + star,
-        "observed": list(map(_cell, groups["observed"], groups["low"], groups["high"])),
-    }
-    return pd.DataFrame(cells, index=groups.index)
-
-
-def gain_cells(gains):
-    """Gains of post-hoc calibration with their intervals."""
-    cells = {"Brier": gains["brier"].map(number)}
-    for m in ("brier", "nll"):
-        ends = (gains[f"{m}_{part}"] for part in ("gain", "low", "high"))
-        cells[f"gain in {_label(m)}"] = [_cell(*row, sign="+") for row in zip(*ends)]
-    return pd.DataFrame(cells, index=gains.index)
-
-
-def part_cells(parts):
-    """What a column scores worse than the reference, split into its parts."""
-    text = [_cell(*row, sign="+") for row in parts[["gain", "low", "high"]].itertuples(index=False)]
-    wide = pd.Series(text, parts.index).unstack("part", sort=False)
-    return _narrow(wide[[*PARTS, "total"]].rename_axis(columns=None))
-
-
-_FORMS = {
-    "metrics": metric_cells,
-    "pairs": pair_cells,
-    "distances": distance_cells,
-    "decomposition": lambda parts: parts.map(number),
-    "calibration": calibration_cells,
-    "groups": group_cells,
-    "gains": gain_cells,
-    "parts": part_cells,
-}
-PARTS_OF_PAGE = tuple(_FORMS)
-"""The report's tables, in the order of its page."""
-
-
-def show_table(cells):
-    """Style text for the page: line breaks within cells, nothing read as markup."""
-    look = {"selector": "td", "props": "white-space: pre; text-align: right; line-height: 1.3"}
-    style = cells.style.format(escape="html")
-    for axis in ("index", "columns"):
-        style = style.format_index(str, axis=axis, escape="html")
-    # The class by which the book's theme knows a table to colour for a dark page.
-    return style.set_table_styles([look]).set_table_attributes('class="dataframe"')
-
-
-def number(x, digits=4, sign=""):
-    """Write a number with so many decimals, or with two digits where it is very small or large."""
-    if not math.isfinite(x):
-        return "undefined" if math.isnan(x) else "∞" if x > 0 else "−∞"
-    if abs(x) < 1e-12:  # what rounding leaves of 0
-        return f"{0:{sign}.{digits}f}"
-    fixed = 0.5 * 10.0**-digits <= abs(x) < 1e5
-    return f"{x:{sign}.{digits}f}" if fixed else f"{x:{sign}.2g}"
-
-
-def _cell(value, low, high, sign="", digits=4):
-    """A number over its interval, where there is one."""
-    interval = (
-        ""
-        if math.isnan(low + high)
-        else f"\n[{number(low, digits, sign)}, {number(high, digits, sign)}]"
-    )
-    return number(value, digits, sign) + interval
-
-
-def _p(p):
-    return "not told" if math.isnan(p) else "p < 0.0001" if p < 0.0001 else f"p {p:.4f}"
-
-
-def _label(metric):
-    return METRICS[metric].label
-
-
-def _narrow(frame):
-    return frame.T if len(frame) <= 4 else frame
-
-
-def _escape(name):
-    """Keep Markdown from reading a column's name as markup."""
-    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", str(name))

@@ -77,6 +77,7 @@ def test_correlations_equal_pandas_and_scipy(runs):
     assert len(table) == 5 * 2 * 2 * 6
     for line in table.sample(12, random_state=0).itertuples():
         part = models.query("scenario == @line.scenario and kind == @line.kind")
+        part = part.assign(auc=1 - part["auc"])
         assert line.pearson == pytest.approx(
             np.corrcoef(part[line.target], part[line.metric])[0, 1]
         )
@@ -135,24 +136,6 @@ def test_the_papers_own_tables():
     # and where it does not hold: on Discrete, KS follows MSE_p at least as well
     discrete = table["pearson"].xs(("discrete", "mse_p"), level=("scenario", "target"))
     assert discrete["ks"] > discrete["brier"]
-
-
-def test_sentences_name_the_largest_correlation():
-    table = pd.DataFrame(
-        {
-            "scenario": ["linear", "linear", "discrete", "discrete"],
-            "kind": "method",
-            "target": "mse_p",
-            "metric": ["brier", "auc"] * 2,
-            "pearson": [0.9, -0.95, 0.8, 0.85],
-        },
-        index=[0, 1, 6, 7],
-    )
-    text = study.say_correlations(table)
-    assert "1 - AUC (1 of 2 scenarios)" in text and "Brier (1 of 2 scenarios)" in text
-    assert "Brier 0.80 to 0.90" in text and "1 - AUC -0.85 to 0.95" in text
-    with pytest.raises(ValueError, match="target"):
-        study.say_correlations(table, "ece")
 
 
 def test_brier_resolution_against_simulation(runs):
@@ -223,17 +206,21 @@ def test_figures_draw_what_they_are_given(runs):
     models = study.collect_models(runs.values())
     table = study.correlations(models, replicates=20)
     table = pd.concat([table, study.correlations(study.paper_models(), replicates=20)])
-    assert len(plots.metric_scatter(models, table, "linear")) == 6
-    assert plots.scatter_matrix(models, table, "kl_p").shape == (6, 5)
-    alone = plots.metric_scatter(models, table, "linear", kinds=("method",))[0]
-    assert [len(line.get_xdata()) for line in alone.lines] == [len(METHODS) - 1]
+    facets = plots.metric_scatter(models, table, "linear")
+    assert len(facets.axes) == 6
+    found = table.query("scenario == 'linear' and target == 'mse_p'").set_index(["kind", "metric"])
+    labels = [ax.get_ylabel() for ax in facets.axes]
+    for name, label in (("auc", "1 - AUC"), ("brier", "Brier")):
+        shown = [text.get_text() for text in facets.axes[labels.index(label)].texts]
+        assert shown == [f"{found.loc[(k, name), 'pearson']:.2f}" for k in ("epoch", "method")]
+    assert plots.metric_scatter(models, table, SCENARIOS, "kl_p").axes.shape == (6, 5)
     axes = plots.correlation_summary(table)
-    assert [ax.get_title() for ax in axes] == [s.capitalize() for s in SCENARIOS]
-    auc = table.query("scenario == 'linear' and kind == 'method' and metric == 'auc'")
-    drawn = next(line for line in axes[0].lines if line.get_label() == "method")
-    expected = -auc.query("target == 'mse_p'")["pearson"].iloc[0]
-    labels = [label.get_text() for label in axes[0].get_yticklabels()]
-    assert drawn.get_xdata()[labels.index("1 - AUC")] == pytest.approx(expected)
+    drawn = [np.concatenate([line.get_xdata() for line in ax.lines[1:]]) for ax in axes]
+    rows = table.query("target == 'mse_p'")
+    for ax, values, kind in zip(axes, drawn, ("epoch", "method", "paper")):
+        assert plots.KINDS[kind] in ax.get_title()
+        expected = rows[rows["kind"] == kind]["pearson"]
+        np.testing.assert_allclose(sorted(values), sorted(expected))
 
 
 def test_figures_of_examples():
@@ -245,6 +232,24 @@ def test_figures_of_examples():
     ks = plots.ks_figure(models["y"], models[["truth", "shifted"]])
     assert len(ks) == 2 and ks[0].get_title(loc="left").startswith("truth: KS")
     table = examples.ece_by_rows(rows=(50, 100), bins=(5,), replicates=5)
-    assert plots.ece_bias(table).get_xscale() == "log"
+    ax = plots.ece_bias(table)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), table["ECE, 5 bins"])
     bins = examples.ece_by_bins(models[["y", "truth"]], bins=(2, 5), replicates=5)
-    assert len(plots.ece_and_bins(bins)) == 1
+    curve = plots.ece_and_bins(bins).axes.flat[0].lines[0]
+    np.testing.assert_allclose(curve.get_ydata(), bins["ece"])
+
+
+# Runs ------------------------------------------------------------------------------------------
+
+
+def test_a_scenario_without_a_run_is_named_with_the_command(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"'linear' has none .* -p scenario linear"):
+        study.best_runs([tmp_path], ["linear"])
+
+
+@pytest.mark.parametrize("given", ["discrete, linear", ["discrete", "linear"], "linear discrete"])
+def test_names_of_scenarios(given):
+    assert study.check_scenarios(given) == ["linear", "discrete"]
+    assert study.check_scenarios() == list(SCENARIOS)
+    with pytest.raises(ValueError, match="Did you mean 'linear'"):
+        study.check_scenarios("linaer")

@@ -1,14 +1,16 @@
 """Every allowed choice of rows gives a page."""
 
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
 
-from probnb.chapters.synthetic import figures, words
+from probnb.chapters.synthetic import figures, study
 from probnb.data.faces import load_faces
 from probnb.experiment import summary
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
-from probnb.experiment.results import collect, on_test, write_results
+from probnb.experiment.results import Results, collect, on_test, write_results
 from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS, check_methods
 from probnb.metrics import bootstrap
@@ -34,17 +36,48 @@ def test_every_choice_of_rows_gives_a_page(trained, asked):
         folder / "synthetic", outcome, task="discrete", data="drawn", profile="smoke", seed=0,
         settings=PROFILE, precision="any",
     )  # fmt: skip
-    assert "processor seconds" in words.record_sentence(run, outcome)
+    facts = study.facts(splits, run, outcome)
+    assert facts.loc["trained by other code", ""] == "none"
     table = on_test(outcome.predictions)
     for discrete in (False, True):
         axes = figures.overfitting_figure(table["y"], table["p"], table[methods], discrete)
-        assert len(axes) == len(methods)
+        assert len(axes) == len(methods) * (table["p"].nunique() if discrete else 1)
     assert len(figures.learning_curves(outcome)) == 4
+    figures.finetuning_figure(outcome)
     reliability_grid(table["y"], figures.labelled(table[methods]), p=table["p"])
     result = bootstrap(table["y"], table[methods], table["p"], 20, progress=False)
     page = summary.comparison_table(result, "discrete")
     assert list(page.index) == [METHODS[m].label for m in methods]
     assert len(summary.chosen_table(outcome.chosen)) >= 1
-    assert "seed" in words.seed_sentence(outcome)
-    assert "Discrete" in summary.conclusions(result, "discrete")
+    assert len(study.verdicts(result, outcome.chosen)) == len(methods) - 1
+    assert len(study.member_errors(outcome)) == (PROFILE.members if "ensemble" in methods else 0)
     plt.close("all")
+
+
+def test_verdicts_are_of_fixed_wording_and_say_who_kept_the_start():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 400)
+    predictions = {
+        "ce": np.clip(p + 0.1, 0, 1), "platt": p, "focal": np.clip(p + 0.3, 0, 1),
+        "ce_finetuned": np.clip(p + 0.1, 0, 1), "cape_bin": np.clip(p + 0.1, 0, 1),
+    }  # fmt: skip
+    result = bootstrap((rng.random(400) < p).astype(int), predictions, p, 50, progress=False)
+    chosen = pd.DataFrame(
+        {"method": ["ce", "cape_bin"], "chosen": True, "kept_start": [False, True]}
+    )
+    table = study.verdicts(result, chosen)
+    assert table.loc["Platt scaling", "vs CE early-stop:"] == "lower"
+    assert table.loc["Focal loss", "vs CE early-stop:"] == "higher"
+    assert table.loc["CaPE (bin)", "vs CE early-stop:"] == "the same"
+    assert table.loc["CaPE (bin)", "vs CE fine-tuned:"] == "the same"
+    assert (
+        table["start"].to_dict()["CaPE (bin)"] == "kept" and (table["start"] == "kept").sum() == 1
+    )
+    assert table.loc["Platt scaling", "vs CE early-stop"].startswith("-1.00 [")
+
+
+def test_members_differ_in_their_seed_and_count_at_their_kept_epoch():
+    epochs = pd.DataFrame({"fit": ["a", "a", "b", "b"], "epoch": [1, 2, 1, 2],
+                           "mse_p": [0.1, 0.2, 0.3, 0.4]})  # fmt: skip
+    chosen = pd.DataFrame({"method": "ensemble", "fit": ["a", "b"], "best_epoch": [2, 1]})
+    assert study.member_errors(Results(None, chosen, epochs)).tolist() == pytest.approx([20, 30])

@@ -1,4 +1,4 @@
-"""The experiments of the chapter on theory, the sentences about them, and their figures."""
+"""The experiments of the chapter on theory, and what their figures draw."""
 
 import matplotlib
 import numpy as np
@@ -6,18 +6,20 @@ import pandas as pd
 import pytest
 
 from probnb.chapters.theory import figures
-from probnb.chapters.theory import words as say
 from probnb.chapters.theory.study import (
+    SMOKE,
     appendix_b,
+    check_settings,
     critical_ratios,
     early_learning,
     gap_table,
+    grid_summary,
     memorise,
     slope_table,
+    summary_table,
+    variant_changes,
 )
-from probnb.theory import mse
 from probnb.theory.compare import Protocol, against_baseline, cape_variants, step_table, sweep
-from probnb.theory.descent import Trajectory
 from probnb.theory.model import Model
 from probnb.theory.separability import separability_threshold
 
@@ -29,12 +31,6 @@ QUICK = Protocol(horizon=15.0, cape_horizon=3.0, neighbours=15, penalties=(1.0, 
 @pytest.fixture(scope="module")
 def cells():
     return sweep(SMALL, (0.2, 1.0), (1.0, 3.0), QUICK)
-
-
-def path(mse_like, time):
-    """A run whose errors rise and fall as asked: the estimate is a scaled truth of length 1."""
-    norm = np.asarray(mse_like, float)[None]
-    return Trajectory(np.asarray(time, float), norm, norm.copy(), 1.0, None)
 
 
 def test_early_learning_varies_one_thing_at_a_time():
@@ -49,7 +45,7 @@ def test_early_learning_varies_one_thing_at_a_time():
             assert run.time[-1] == pytest.approx(3.0, abs=run.time[1])
     axes = figures.early_learning_figure(panels)
     for ax, runs in zip(axes, panels.values()):
-        assert [line.get_label() for line in ax.lines] == list(runs)
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == list(runs)
         for line, run in zip(ax.lines, runs.values()):
             np.testing.assert_allclose(line.get_ydata(), 100 * run.mse.mean(0))
     ax = figures.landscape(panels["aspect ratio"], 1.0)
@@ -57,29 +53,13 @@ def test_early_learning_varies_one_thing_at_a_time():
     for label, run in panels["aspect ratio"].items():
         np.testing.assert_allclose(lines[label].get_xdata(), run.along.mean(0))
     assert lines["truth"].get_xdata()[0] == 1.0
-    text = say.say_early(panels["step size"][r"$\eta$ = 0.3"], 0.3)
-    assert "falls at every recorded step" in text
-
-
-def test_sentences_follow_the_numbers():
-    rises = say.say_early(path([1.0, 2.0, 3.0], [0, 1, 2]), 1.0)
-    assert "only rises" in rises
-    falls = say.say_early(path([0.0, 0.5, 1.0], [0, 1, 2]), 1.0)
-    assert "the end of the run" in falls
-    assert "does not rise again" in say.say_parts(path([0.0, 0.5, 1.0], [0, 1, 2]))
-    turns = say.say_parts(path([0.0, 1.0, 5.0], [0, 1, 2]))  # in the direction of the truth
-    rise = f"{100 * mse(5.0, 5.0, 1.0):.2f}"
-    assert f"rises by {rise}: calibration adds +{rise} and grouping +0.00" in turns
 
 
 def test_slope_table_holds_mean_and_limit():
     table = slope_table(SMALL, [(1.0, 0.5), (2.0, 1.0)], [40, 80])
     assert len(table) == 4 and (table.limit < 0).all()
     assert table.limit.nunique() == 2
-    assert "All 4 measured slopes are negative" in say.say_slopes(table)
-    mixed = say.say_slopes(table.assign(slope=[-1.0, 1.0, -1.0, -1.0]))
-    assert "3 of 4 measured slopes are negative" in mixed
-    ax = figures.slope_figure(table)
+    ax, _ = figures.lemma_figure(table, gap_table(SMALL, [0.2, 0.1], 1.0))
     drawn = [y for bars in ax.containers for y in bars.lines[0].get_ydata()]
     assert drawn == table.slope.tolist()
     limits = {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "--"}
@@ -89,9 +69,7 @@ def test_slope_table_holds_mean_and_limit():
 def test_gap_table_and_its_factor():
     table = gap_table(SMALL, [0.2, 0.1], 1.0)
     assert len(table) == 6
-    known = pd.DataFrame({"eta": [0.4, 0.2, 0.1], "parameters": [9, 3, 1], "errors": [4, 2, 1]})
-    assert "by 3.00 for the estimates and by 2.00 for the errors" in say.say_gap(known)
-    ax = figures.gap_figure(table)
+    _, ax = figures.lemma_figure(slope_table(SMALL, [(1.0, 0.5)], [40]), table)
     mean = table.groupby("eta")[["parameters", "errors"]].mean()
     np.testing.assert_allclose(ax.lines[0].get_ydata(), mean.parameters)
     np.testing.assert_allclose(ax.lines[2].get_ydata(), mean.errors)
@@ -103,15 +81,12 @@ def test_memorisation_tells_what_is_separable():
     run = memorise(SMALL, 0.1, 300)
     assert run.separable.all()
     assert (run.angle[:, -1] < run.angle[:, 1]).all()
-    assert "3 of 3 data sets are separable" in say.say_memorised(run, 1.0, 1.0)
     norm, angle, share = figures.memorisation_figure(run)
     np.testing.assert_allclose(norm.lines[0].get_ydata(), run.path.norm[0, 1:])
     np.testing.assert_allclose(angle.lines[2].get_ydata(), run.angle[2])
-    assert share.get_ylabel() == "share of predictions (%)"
     assert (np.diff(share.lines[0].get_ydata()) > 0).all()
     never = memorise(Model(n=80, kappa=0.05, replicates=2), 0.1, 50)
     assert not never.separable.any() and np.isnan(never.angle).all()
-    assert "Nothing is memorised" in say.say_memorised(never, 0.05, 1.0)
 
 
 def test_critical_ratios_are_sorted_and_near_the_formula():
@@ -119,7 +94,6 @@ def test_critical_ratios_are_sorted_and_near_the_formula():
     critical = critical_ratios(100, gammas, 8)
     assert critical.shape == (2, 8) and (np.diff(critical, axis=1) >= 0).all()
     assert np.abs(np.median(critical, 1) - separability_threshold(gammas)).max() < 0.08
-    assert "50 %" in say.say_phase(critical, gammas, 100)
     ax = figures.phase_figure(critical, gammas, 100)
     shown = ax.collections[0].get_array().reshape(-1, 2)  # kappa upwards, gamma across
     assert (shown[0] == 0).all() and (shown[-1] == 100).all()  # of the data sets in per cent
@@ -138,10 +112,10 @@ def test_appendix_b_figures(gamma_0):
     panels = figures.appendix_b_panels(run, points=50)
     errors = [100 * run.observed.mse[0, k] for k in (0, run.best, -1)]
     errors.append(100 * run.resampled.mse[0, -1])
-    assert [ax.texts[0].get_text() for ax in panels] == [f"MSE {e:.2f}" for e in errors]
+    shown = [ax.get_title(loc="left").split("\n")[1] for ax in panels]
+    assert shown == [f"MSE {e:.2f}" for e in errors]
     curve = figures.appendix_b_curves(run).lines[1]
     np.testing.assert_allclose(curve.get_ydata(), 100 * run.resampled.mse.mean(0))
-    assert f"it ends at {100 * run.resampled.mse[:, -1].mean():.2f}" in say.say_appendix_b(run)
 
 
 def test_against_baseline_by_hand():
@@ -161,17 +135,27 @@ def test_against_baseline_by_hand():
     assert against_baseline(frame, "early stop").iloc[0].z == 0
 
 
-def test_grid_sentences_and_maps(cells):
-    ridge = say.say_grid(cells, "ridge")
-    assert "of 4 cells" in ridge
-    assert "of 8 comparisons" in say.say_verdict(cells)
+def drawn(ax, table):
+    """The numbers of a heat map, in the shape of the table."""
+    return np.asarray(ax.collections[0].get_array()).reshape(table.shape)
+
+
+def test_grid_counts_and_maps(cells):
+    cell = against_baseline(cells, "ridge")
+    counted = grid_summary(cells, ["ridge"]).iloc[0]
+    assert counted[["better", "worse", "cells"]].tolist() == [
+        (cell.z < -2).sum(), (cell.z > 2).sum(), 4
+    ]  # fmt: skip
+    assert counted["mean change (%)"] == pytest.approx(cell.change.mean())
     axes = figures.grid_maps(cells, ["ridge", "CaPE (bin)"])
     assert [ax.get_title() for ax in axes[2:]] == ["ridge, change (%)", "CaPE (bin), change (%)"]
     change = against_baseline(cells, "ridge").change.unstack("gamma")
-    np.testing.assert_allclose(axes[2].images[0].get_array(), change)
+    np.testing.assert_allclose(drawn(axes[2], change), change)
+    bold = [text.get_weight() == "bold" for text in axes[2].texts]
+    assert bold == (cell.z.unstack("gamma").abs() > 2).to_numpy().ravel().tolist()
     best = cells[cells.method == "oracle"].groupby(["kappa", "gamma"]).mse.mean().unstack("gamma")
-    np.testing.assert_allclose(axes[1].images[0].get_array(), 100 * best)
-    table = say.summary_table(cells[(cells.kappa == 1.0) & (cells.gamma == 1.0)])
+    np.testing.assert_allclose(drawn(axes[1], best), 100 * best)
+    table = summary_table(cells[(cells.kappa == 1.0) & (cells.gamma == 1.0)])
     assert table.loc["early stop", "difference"] == 0
     chosen = cells.query("kappa == 1 and gamma == 1 and method == 'CaPE (bin)'").chosen
     assert table.loc["CaPE (bin)", "kept its start (%)"] == pytest.approx(
@@ -183,16 +167,27 @@ def test_grid_sentences_and_maps(cells):
 
 def test_cape_variants_and_steps():
     table = cape_variants(SMALL, {"a": {}, "b": {"every": 1}}, QUICK)
-    shown = say.variant_table(table)
-    assert list(shown.index) == ["a", "b"] and list(shown)[2:] == ["oracle", "ridge"]
-    assert "of 4 and" in say.say_variants(table)
+    shown = variant_changes(table)
+    assert list(shown.index) == ["a", "b"]
+    wide = table.query("variant == 'b'").groupby("method").mse.mean()
+    assert shown.loc["b", ("CaPE (bin)", "change")] == pytest.approx(
+        100 * (wide["CaPE (bin)"] / wide["early stop"] - 1)
+    )
     steps = step_table(SMALL, QUICK)
     assert list(steps.index) == ["cross entropy", "CaPE (bin)", "CaPE (kernel)"]
     assert (steps.length >= steps.confidence.abs() - 1e-12).all()
     # targets coarser than the predictions shrink the estimate
     coarse = step_table(SMALL, Protocol(**{**vars(QUICK), "bins": 1, "sigma": 10.0}))
     assert coarse.loc["CaPE (bin)", "confidence"] < 0
-    assert "lowers the confidence" in say.say_step(coarse)
     # with a bin for each example CaPE trains on the outcomes
     one = step_table(SMALL, Protocol(**{**vars(QUICK), "bins": SMALL.n}))
     np.testing.assert_allclose(one.loc["CaPE (bin)"], one.loc["cross entropy"], atol=1e-10)
+
+
+def test_settings_of_the_page_are_checked():
+    good = {"device": "cpu", "threads": 1, "seed": 0, "kappa": 1.0, "eta": 0.4, "gamma": 1.0}
+    check_settings({**good, "gamma_0": 0, **SMOKE})
+    for name, value in {"grid_replicates": 1, "phase_n": 0, "kappa": 0, "grid_kappas": [0.0],
+                        "phase_gammas": 3, "device": "tpu"}.items():  # fmt: skip
+        with pytest.raises(ValueError, match=name):
+            check_settings({**good, "gamma_0": 0, **SMOKE, name: value})

@@ -25,24 +25,25 @@ def test_two_outcomes_are_the_binary_numbers_to_the_bit(data):
     assert ours == {m: metrics.METRICS[m].function(p if m.endswith("_p") else y, p_hat, weights=w)
                     for m in ours}  # fmt: skip
     for bins in (1, 2, 3, 4):
-        assert several.classwise_ece(y, two_hat, bins) == metrics.ece(y, p_hat, bins)
+        assert several.evaluate(y, two_hat, bins=bins)["ece"] == metrics.ece(y, p_hat, bins)
 
 
 def test_a_middle_rank_on_a_cut_does_not_tell_two_outcomes_apart():
     p_hat, y = np.array([0.014, 0.137, 0.456]), [0, 0, 1]
     two = np.stack([1 - p_hat, p_hat], 1)
     other = metrics.ece([1, 1, 0], 1 - p_hat, 2)
-    assert several.classwise_ece(y, two, 2) == metrics.ece(y, p_hat, 2) != other
+    assert several.evaluate(y, two, bins=2)["ece"] == metrics.ece(y, p_hat, 2) != other
 
 
 def test_three_outcomes_against_peers_and_brute_force():
-    assert several.nll(Y, P_HAT) == pytest.approx(log_loss(Y, P_HAT))
+    found = several.evaluate(Y, P_HAT, P, bins=10)
+    assert found["nll"] == pytest.approx(log_loss(Y, P_HAT))
     rest = [brier_score_loss(k == Y, P_HAT[:, k]) for k in range(3)]
-    assert several.brier(Y, P_HAT) == pytest.approx(sum(rest) / 2)
+    assert found["brier"] == pytest.approx(sum(rest) / 2)
     divergence = [sum(p * np.log(p / q) for p, q in zip(a, b)) for a, b in zip(P, P_HAT)]
-    assert several.kl_p(P, P_HAT) == pytest.approx(np.mean(divergence))
+    assert found["kl_p"] == pytest.approx(np.mean(divergence))
     each = [metrics.ece(k == Y, P_HAT[:, k], 10) for k in range(3)]
-    assert several.classwise_ece(Y, P_HAT, 10) == pytest.approx(np.mean(each))
+    assert found["ece"] == pytest.approx(np.mean(each))
 
 
 def test_weights_repeat_rows():
@@ -56,7 +57,7 @@ def test_expected_brier_is_the_distance_and_what_nothing_changes():
     """Averaged over all outcomes, brier = mse_p + what outcomes scatter: the paper's Section 3."""
     expected = sum(P[:, k] * ((P_HAT - np.eye(3)[k]) ** 2).sum(1) / 2 for k in range(3)).mean()
     noise = (1 - (P**2).sum(1)).mean() / 2
-    assert expected == pytest.approx(several.mse_p(P, P_HAT) + noise)
+    assert expected == pytest.approx(several.evaluate(Y, P_HAT, P)["mse_p"] + noise)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,6 @@ def test_expected_brier_is_the_distance_and_what_nothing_changes():
 )
 def test_bad_input(y, p, words):
     with pytest.raises(ValueError, match=words):
-        several.brier(y, p)
+        several.evaluate(y, p)
     with pytest.raises(ValueError, match="one shape"):
-        several.mse_p(P, P_HAT[:5])
+        several.evaluate(Y[:5], P_HAT[:5], P)

@@ -21,8 +21,9 @@ from probnb.report import (
     read_predictions,
     resample,
 )
+from probnb.report.cells import show_table
 from probnb.report.judge import decomposition_table, gain_parts_table, group_table
-from probnb.report.tell import PARTS_OF_PAGE, advise, show_table
+from probnb.report.tell import PARTS_OF_PAGE, advise
 
 
 @pytest.fixture(scope="module")
@@ -447,7 +448,7 @@ def test_repeated_outcomes_stand_in_for_the_truth():
     cell = report.cells("distances").loc["careful", "bias of KL_p, at most"]
     assert float(cell) == pytest.approx(report.distances.loc["careful", "kl_p_bias"], abs=1e-4)
     for change in ({"yes": frame["votes"] + 1}, {"votes": 1}, {"yes": 0.5}):
-        with pytest.raises(ValueError, match=r"'yes' and 'votes' must hold whole .* row 0 holds"):
+        with pytest.raises(ValueError, match=r"'yes' \(ones\) and 'votes' \(counts\): .* got"):
             check_table(frame.assign(**change), k="yes", n="votes")
     with pytest.raises(ValueError, match="k and n must be columns, or both None"):
         check_table(frame, k="yes")

@@ -22,8 +22,14 @@ __all__ = ["as_json", "as_page", "claims", "comparisons", "ledger", "stored_runs
 KINDS = ("reading", "print", "runs")
 """What a verdict rests on: text and theory, the paper's printed numbers, or stored trainings."""
 
-TRAIN = "papermill book/synthetic.ipynb out.ipynb -p scenario {} -p data_dir UTKFace.tar.gz -p profile cpu -p seed {}"
-CIFAR = "papermill book/cifar10.ipynb out.ipynb -p inputs pixels -p seed {}"
+TRAIN = (
+    "papermill book/synthetic.ipynb out.ipynb -p scenario {} -p data_dir UTKFace.tar.gz "
+    "-p profile cpu -p seed {}"
+)
+CIFAR = (
+    "papermill book/cifar10.ipynb out.ipynb -p data cifar10 -p data_dir FOLDER -p inputs pixels "
+    "-p profile cpu -p seed {}"
+)
 
 
 def claims():
@@ -128,7 +134,7 @@ def comparisons(table):
 
 
 def as_json(table):
-    """Return the ledger as JSON: claim, verdict, kind, interval of each scenario, seeds, command."""
+    """Return the ledger as JSON: claim, verdict, kind, intervals by scenario, seeds, command."""
     lines = [
         {
             "number": line.number,

@@ -178,7 +178,7 @@ def _answer(question, numbers):
 
 
 def _in_task(task, name, arguments, relation, bound, numbers):
-    """For (1), against (-1), neither (0), or unknown (None); and the rows and number that decide."""
+    """For (1), against (-1), neither (0), unknown (None); and the rows and number that decide."""
     needed = product(*(word.split("&") for word in arguments))
     answers = []
     for words in needed:

@@ -97,7 +97,7 @@ def spread(table, metric):
 
 
 def _history(line, row):
-    """Epochs of the fit that a row reads; None where it kept its start, as any candidate's would do."""
+    """Epochs of the fit that a row reads; None where it kept its start: any candidate would do."""
     results, _ = evidence.tables(line)
     chosen = results.chosen[
         (results.chosen["method"] == row) & results.chosen["chosen"].astype(bool)
@@ -168,15 +168,18 @@ def of_run(line, name, *arguments):
     return of_table(_table(line), name, *arguments) if found is None else found(line, *arguments)
 
 
-def _table(line, made={}):
+_TABLES = {}
+
+
+def _table(line):
     """Every metric of every row of a run, computed once."""
     key = line.run.directory
-    if key not in made:
+    if key not in _TABLES:
         _, test = evidence.tables(line)
         table = pd.DataFrame({metric: evidence.values(line, metric) for metric in METRICS})
         for row in table.index.intersection(test.columns):
             table.loc[row, "accuracy"] = np.mean((test[row] > 0.5) == test["y"])
             parts = brier_decomposition(test["y"], test[row], bins=15)
             table.loc[row, "refinement"] = parts.refinement
-        made[key] = table
-    return made[key]
+        _TABLES[key] = table
+    return _TABLES[key]

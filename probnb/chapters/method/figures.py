@@ -19,7 +19,7 @@ def movement_figure(moves, start, epochs):
         shown.rename(columns={"y": "outcome"}), x="p_hat", y="p", hue="outcome", style="outcome",
         row="targets", col="epoch", kind="scatter", height=1.95, aspect=0.9, s=9, alpha=0.6,
         linewidth=0, palette=[COLOURS["blue"], COLOURS["vermilion"]], rasterized=True,
-        facet_kws={"margin_titles": True},
+        facet_kws={"margin_titles": True, "legend_out": False},
     )  # fmt: skip
     for ax in facets.axes.flat:
         ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], lw=1, zorder=0)
@@ -35,7 +35,7 @@ def scores_figure(scores):
     facets = sns.relplot(
         scores, x="epoch", y="MSE_p", hue="targets", style="targets", col="start", kind="line",
         height=2.9, aspect=1.25, palette={k: COLOURS[v] for k, v in _TARGETS.items()},
-        markers=True, dashes=False, mec="white", ms=6,
+        markers=True, dashes=False, mec="white", ms=6, facet_kws={"legend_out": False},
     )  # fmt: skip
     for name, ax in facets.axes_dict.items():
         kept = scores[(scores["start"] == name) & scores["kept"]]
@@ -61,8 +61,9 @@ def empirical_figure(estimates):
     facets = sns.relplot(
         table, x="rank", y="value", hue="estimate", col="start", kind="line", height=2.9,
         aspect=1.25, palette=[COLOURS[c] for c in ("black", "blue", "sky", "vermilion")],
+        facet_kws={"legend_out": False},
     )  # fmt: skip
-    facets.set_axis_labels("training faces in the order of their predictions", "probability")
+    facets.set_axis_labels("training faces, by prediction", "probability")
     facets.set_titles("after the {col_name}").set(xlim=(0, 1), ylim=(-0.02, 1.02), xticks=[])
     return _legend_above(facets)
 
@@ -70,5 +71,4 @@ def empirical_figure(estimates):
 def _legend_above(facets, title=None):
     """Put the legend over the panels, which then have the width of the page."""
     sns.move_legend(facets, "lower center", bbox_to_anchor=(0.5, 1), ncols=4, title=title)
-    facets.figure.subplots_adjust(right=0.97)
     return facets

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from matplotlib.colors import LinearSegmentedColormap
 
-from ...methods import METHODS
-from ...metrics import reliability_bins
+from ...data import Bags
+from ...data.dashcam import DashcamInputs
 from ...plots.reliability import reliability_grid
 from ...plots.style import COLOURS, CYCLE, grid
-from .words import scenario_probabilities
+from .study import correspondence, label_of, scenario_probabilities
 
 __all__ = [
     "correspondence_figure",
-    "gap_figure",
     "group_figure",
-    "labelled",
-    "rain_figure",
-    "summary_figure",
+    "input_figure",
+    "reliability_figure",
+    "stage_figure",
+    "truth_figure",
 ]
 
 RAIN = LinearSegmentedColormap.from_list(
@@ -25,16 +28,16 @@ RAIN = LinearSegmentedColormap.from_list(
 )
 
 
-def labelled(predictions):
-    """Return predictions under the labels of their methods, as figures show them."""
-    return {
-        METHODS[name].label if name in METHODS else name: values
-        for name, values in dict(predictions).items()
-    }
+def input_figure(splits):
+    """Draw some inputs, where they may be shown: rain, and simulated traffic."""
+    inputs = splits.test.inputs
+    if isinstance(inputs, DashcamInputs):
+        return _frames(splits) if splits.known else None
+    return None if isinstance(inputs, Bags) or len(inputs.shape) != 4 else _maps(splits)
 
 
-def rain_figure(splits, examples=4):
-    """Draw windows of the test part: three maps in a row and what came of it."""
+def _maps(splits, examples=3):
+    """Windows of the test part: three maps in a row and what came of it."""
     test = splits.test
     chosen = np.linspace(0, len(test) - 1, 2 * examples + 1).astype(int)[1::2]
     figure, axes = grid(3 * examples, columns=3, size=(1.9, 1.5))
@@ -55,139 +58,115 @@ def rain_figure(splits, examples=4):
     return axes
 
 
-def summary_figure(table, columns):
-    """Draw the paper's reliability panel of a task: CE, CaPE and the best of the others.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Test rows with outcomes, groups and predictions.
-    columns : list of str
-        Methods, one panel each.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        One panel a method; bars are intervals over groups, not over rows.
-    """
-    optional = {k: table[c] for k, c in (("p", "p"), ("weights", "weight")) if c in table}
-    shown = labelled(table[columns])
-    axes = reliability_grid(table["y"], shown, columns=3, interval=False, **optional)
-    for ax, name in zip(axes, columns):
-        _group_bars(ax, table, name)
+def _frames(splits, examples=4):
+    """The latest frame and the box of some vehicles, from the least to the most dangerous."""
+    train = splits.train
+    p, y = train.probabilities.cpu().numpy(), train.outcomes.cpu().numpy()
+    rows = [int(np.abs(p - goal).argmin()) for goal in np.linspace(0.03, 0.97, examples)]
+    _, axes = grid(examples, columns=2, size=(3.6, 1.7))
+    for ax, image, row in zip(axes, np.asarray(train.inputs[rows]), rows):
+        ax.imshow(image[:3].transpose(1, 2, 0), interpolation="nearest", aspect="equal")
+        ax.contour(image[9], levels=[127], colors=COLOURS["yellow"], linewidths=1.4)
+        happened = "collides" if y[row] else "does not collide"
+        ax.set_title(f"p = {p[row]:.2f}: {happened}", fontsize=10)
+        ax.set_axis_off()
     return axes
 
 
-def _group_bars(ax, table, name, replicates=200):
-    """Spread of each bin's mean outcome when whole groups are drawn again."""
-    weights = table["weight"].to_numpy() if "weight" in table else np.ones(len(table))
-    found = reliability_bins(table["y"], table[name], weights=weights)
-    row, bins = found.assign(table[name].to_numpy()), len(found.mean_prediction)
-    names, group = np.unique(table["group"], return_inverse=True)
-    rng, means = np.random.default_rng(0), []
-    for _ in range(replicates):
-        drawn = np.bincount(rng.integers(len(names), size=len(names)), minlength=len(names))
-        weight = drawn[group] * weights
-        total = np.bincount(row, weight, bins)
-        positive = np.bincount(row, weight * table["y"], bins)
-        means.append(np.where(total > 0, positive / np.maximum(total, 1e-300), np.nan))
-    ends = np.nanpercentile(means, [2.5, 97.5], axis=0)
-    ax.vlines(found.mean_prediction, *ends, color=COLOURS["grey"], lw=1.2, zorder=2)
+def reliability_figure(table, names):
+    """Draw reliability diagrams; without bars, since rows of a cluster are not independent."""
+    shown = {label_of(name): table[name] for name in names if name in table}
+    given = {k: table[c] for k, c in (("p", "p"), ("weights", "weight")) if c in table}
+    return reliability_grid(table["y"], shown, columns=3, interval=False, **given)
 
 
-def correspondence_figure(predictions, task, measured, weights=None):
-    """Draw the predictions of a task beside the probabilities of the synthetic scenarios.
-
-    Parameters
-    ----------
-    predictions : array-like of shape (n,)
-        Predicted probabilities of one method on the test rows.
-    task : Task
-        The task; its scenario is the one that the paper names.
-    measured : pandas.DataFrame
-        From `words.correspondence`.
-    weights : array-like of shape (n,), optional
-        Weights of the rows.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        Histograms of the task and of its scenario; cumulative distributions of all.
-    """
-    predictions, scenarios = np.asarray(predictions), scenario_probabilities()
-    weights = np.ones(len(predictions)) if weights is None else np.asarray(weights)
-    _, axes = grid(2, columns=2, size=(4.0, 3.0))
-    edges = np.linspace(0, 1, 26)
-    axes[0].hist(
-        [predictions, scenarios[task.scenario]],
-        edges,
-        weights=[weights, np.ones(len(scenarios[task.scenario]))],
-        density=True,
-        histtype="stepfilled",
-        alpha=0.45,
-        color=[COLOURS["blue"], COLOURS["vermilion"]],
-        label=[f"{task.name}: predictions", f"{task.scenario.capitalize()}: probabilities"],
-    )
-    axes[0].set(xlabel="Probability", ylabel="Density")
-    x = np.linspace(0, 1, 401)
-    axes[1].plot(x, _below(predictions, x, weights), color="black", lw=2.4, label=task.name)
-    styles = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-    for name, colour, style in zip(measured.index, CYCLE, styles):
-        label = f"{name.capitalize()} ({measured.loc[name, 'distance']:.2f})"
-        axes[1].plot(
-            x, _below(scenarios[name], x), ls=style, color=COLOURS[colour], lw=1.6, label=label
-        )
-    axes[1].set(xlabel="Probability", ylabel="Share of rows below")
-    axes[1].legend(title="Mean distance", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return axes
-
-
-def _below(values, x, weights=None):
-    order = np.argsort(values)
-    weights = np.ones(len(values)) if weights is None else weights[order]
-    below = np.concatenate([[0.0], np.cumsum(weights)]) / weights.sum()
-    return below[np.searchsorted(values[order], x, side="right")]
-
-
-def group_figure(table, columns, task):
-    """Draw the Brier score of each group, the largest groups only, one mark a method."""
-    largest = table["group"].value_counts().index[:15]
-    largest = sorted(largest)
-    _, (ax,) = grid(1, columns=1, size=(7.0, 3.0))
-    marks = ("o", "s", "^", "D", "v", "P")
-    for name, colour, mark in zip(columns, ("black", *CYCLE), marks):
-        squares = (table[name] - table["y"]) ** 2
-        means = squares.groupby(table["group"]).mean().reindex(largest)
-        ax.plot(
-            range(len(largest)),
-            100 * means,
-            mark,
-            color=COLOURS.get(colour, colour),
-            label=labelled({name: 0}).popitem()[0],
-            mfc="none" if name not in METHODS else None,
-        )
+def group_figure(table, names, cluster):
+    """Draw the Brier score of the largest groups, a mark a method, in the order of their names."""
     sizes = table["group"].value_counts()
-    ax.set_xticks(
-        range(len(largest)), [f"{g}\n{sizes[g]:,}" for g in largest], fontsize=7, rotation=0
+    largest = sorted(sizes.index[:12])
+    long = pd.concat(
+        pd.DataFrame(
+            {
+                "score": 100 * (table[name] - table["y"]) ** 2,
+                "group": table["group"],
+                "row": label_of(name),
+            }
+        )
+        for name in names
+        if name in table
     )
-    ax.set(xlabel=f"{task.cluster.capitalize()}, and its rows", ylabel="Brier score ×100")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-    return [ax]
+    _, ax = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
+    sns.pointplot(
+        long,
+        x="group",
+        y="score",
+        hue="row",
+        order=largest,
+        errorbar=None,
+        linestyle="none",
+        dodge=0.4,
+        markers=list("osD^v"[: long["row"].nunique()]),
+        palette=[COLOURS[c] for c in CYCLE[: long["row"].nunique()]],
+        ax=ax,
+    )
+    ax.set_xticks(range(len(largest)), [f"{g[-5:]}\n{sizes[g]:,}" for g in largest])
+    ax.set(xlabel=f"{cluster.capitalize()}, and its rows", ylabel="Brier score (× 100)")
+    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.5, 1), ncols=4, title=None)
+    return ax
 
 
-def gap_figure(result, reference="ce", metric="brier"):
-    """Draw the difference of every method to one of them, with intervals over whole groups."""
-    names = [name for name in result.point.index if name != reference]
-    rows = [result.difference(name, reference).loc[metric] for name in names]
-    _, (ax,) = grid(1, columns=1, size=(6.4, 0.28 * len(names) + 1.0))
-    for height, row in enumerate(rows[::-1]):
-        sure = row["low"] > 0 or row["high"] < 0
-        colour = COLOURS["vermilion"] if row["difference"] > 0 else COLOURS["blue"]
-        ends = [[100 * row["low"], 100 * row["high"]], [height, height]]
-        ax.plot(*ends, color=colour, lw=1.6)
-        ax.plot(100 * row["difference"], height, "o", color=colour, mfc=colour if sure else "white")
-    ax.axvline(0, color=COLOURS["grey"], lw=1)
-    ax.set_yticks(range(len(names)), [*labelled(dict.fromkeys(names))][::-1])
-    ax.set(xlabel=f"Brier score less {METHODS[reference].label} (×100); filled: interval without 0")
-    return [ax]
+def truth_figure(table, names, bins=10):
+    """Draw the known probability against what was predicted, by equal shares of the rows."""
+    lines = [
+        pd.DataFrame({"predicted": table[name], "known": table["p"], "row": label_of(name)})
+        .assign(bin=pd.qcut(table[name].rank(method="first"), bins, labels=False))
+        .groupby(["row", "bin"], as_index=False)
+        .mean()
+        for name in names
+        if name in table
+    ]
+    long = pd.concat(lines)
+    _, ax = plt.subplots(figsize=(5.2, 4), layout="constrained")
+    ax.axline((0, 0), slope=1, color=COLOURS["grey"], linewidth=0.8, linestyle=":")
+    sns.lineplot(long, x="predicted", y="known", hue="row", style="row", markers=True, ax=ax)
+    ax.set(xlabel="predicted probability (mean of a tenth)", ylabel="mean known probability")
+    ax.legend(title=None)
+    return ax
+
+
+def stage_figure(stages):
+    """Draw predictions by stage as medians and quartiles, beside what was observed."""
+    stages = stages[stages["stage"] != "unknown"]
+    names = list(dict.fromkeys(stages["method"]))
+    order = list(dict.fromkeys(stages["stage"]))
+    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for k, name in enumerate(names):
+        rows = stages[stages["method"] == name]
+        x = [order.index(s) + 0.16 * (k - (len(names) - 1) / 2) for s in rows["stage"]]
+        bars = rows["value"] - rows["low"], rows["high"] - rows["value"]
+        seen = name == "observed"
+        label = "observed (Kaplan-Meier, 95 %)" if seen else f"{label_of(name)} (quartiles)"
+        colour = COLOURS["black" if seen else CYCLE[k % len(CYCLE)]]
+        ax.errorbar(x, rows["value"], bars, fmt="D" if seen else "o", color=colour, label=label)
+    sizes = stages.groupby("stage")["patients"].first()
+    ax.set_xticks(range(len(order)), [f"{s}\n{sizes[s]:,}" for s in order])
+    ax.set(xlabel="Stage, and its patients", ylabel="Alive at 60 months", ylim=(0, 1))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    return ax
+
+
+def correspondence_figure(predictions, weights=None):
+    """Draw the distribution of predictions beside the probabilities of the scenarios.
+
+    The legend has the mean distance between the two, the nearest scenario first.
+    """
+    distances, scenarios = correspondence(predictions, weights), scenario_probabilities()
+    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    sns.ecdfplot(x=np.asarray(predictions), weights=weights, color="black", lw=2.6, label="task")
+    styles = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+    for (name, distance), colour, style in zip(distances.items(), CYCLE, styles):
+        label = f"{name.capitalize()} ({distance:.3f})"
+        sns.ecdfplot(x=scenarios[name], color=COLOURS[colour], ls=style, label=label, ax=ax)
+    ax.set(xlabel="probability", ylabel="share of rows below", xlim=(0, 1))
+    ax.legend(title="mean distance", loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax

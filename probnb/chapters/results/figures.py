@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.ticker import LogLocator, NullLocator
 
 from ...experiment import evidence
 from ...plots.style import COLOURS
@@ -27,8 +28,10 @@ GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
 def _logarithmic(axes, axis):
     for ax in axes:
         getattr(ax, f"set_{axis}scale")("log")
-        getattr(ax, f"{axis}axis").set_major_formatter("{x:g}")
-        getattr(ax, f"{axis}axis").set_minor_formatter("")
+        scale = getattr(ax, f"{axis}axis")
+        scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        scale.set_major_formatter("{x:g}")
+        scale.set_minor_locator(NullLocator())
 
 
 def glance_figure(best):
@@ -63,7 +66,7 @@ def glance_figure(best):
 
 
 def histories(best, fits=("ce", "ensemble member=", "resampled")):
-    """Gather the epochs of trainings from random weights: scenario, training, row, epoch, metrics."""
+    """Gather the epochs of trainings from random weights: their metrics, ``training``, ``row``."""
     parts = []
     for scenario, runs in best.items():
         for line in runs.itertuples():
@@ -144,7 +147,7 @@ def bias_figure(best, saved):
     for ax in grid.axes.flat:
         ax.axvline(0, color=COLOURS["grey"], linewidth=1, zorder=0)
     grid.set_titles("{col_name}")
-    grid.set_axis_labels("Mean prediction less mean outcome", "MSE$_p$ × 100")
+    grid.set_axis_labels("Bias: mean $\\hat p$ less mean $y$", "MSE$_p$ × 100")
     grid.legend.set_title("CE early-stop")
     return grid
 

@@ -68,7 +68,7 @@ def run_table(runs):
 
 
 def _means(lines, metric):
-    """Mean, standard deviation over seeds and seeds of each row; early stopping is all trainings."""
+    """Mean, deviation between seeds, and seeds of each row; early stopping is all its trainings."""
     if lines is None:
         return {}
     table = evidence.scores(lines, [metric]).pivot(index="seed", columns="method", values="value")
@@ -95,7 +95,7 @@ def _paper(printed, key):
 
 
 def paper_table(best, metric=None, scenario=None):
-    """Lay out Table 1 (give a metric), or one of Tables 3 to 7 (a scenario), ours under the paper's.
+    """Lay out Table 1 (give a metric) or one of Tables 3 to 7 (a scenario), ours under the paper's.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def training_details(profiles=("quick", "cpu", "paper")):
     """Set the training of the paper, of the authors' release and of the profiles side by side."""
     table = pd.read_csv(Path(__file__).with_name("details.csv")).fillna("")
     for name in profiles:
-        table[name] = [_detail(row, PROFILES[name]) for row in table.to_dict("records")]
+        table[f"here: {name}"] = [_detail(row, PROFILES[name]) for row in table.to_dict("records")]
     return table.drop(columns=["fields", "here"]).set_index("detail")
 
 

@@ -1,0 +1,76 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Claims: the paper, sentence by sentence
+#
+# {cite}`liu2022deep` makes 109 claims that can be told apart. Which of them stand? Each has a verdict here,
+# and says what the verdict rests on: on **reading** (a definition, a proof or a simulation that the
+# chapter {doc}`theory` repeats, most with a test), on **print** (the paper's own tables), or on **runs**
+# (trainings that are stored with this book). Most that hold do so by reading; of the claims about
+# trained networks most are not resolved, as they ask for five scenarios and for more than one training.
+
+# %% tags=["parameters"]
+results_dir = None  # folder of stored runs; None is results and runs of the project
+
+# %% tags=["remove-cell"]
+from IPython.display import HTML
+
+from probnb.notebook import check_parameters, find_path, results_path
+
+check_parameters(globals(), "results_dir")
+runs_dir = results_path()
+folders = (
+    [find_path(results_dir, "results_dir")]
+    if results_dir
+    else [runs_dir.parent / "results", runs_dir]
+)
+
+from probnb.chapters.claims import ledger
+
+claims = ledger.ledger(ledger.stored_runs(folders))
+
+# %% tags=["remove-input"]
+ledger.verdict_counts(claims)
+
+# %% [markdown]
+# **How runs decide.** A claim is one question: a difference, say, and the scenarios in which it must hold. It
+# is put to the seeds of each scenario. An interval of Student's distribution over seeds that lies on
+# the claimed side speaks for the claim, one on the other side against it; one training decides
+# nothing. A claim about every scenario holds if all five speak for it and is contradicted if one speaks
+# against it. Claims about networks in general ("seen") are put to the scenarios that have several seeds, and
+# need two. CaPE has two rows and the benefit of the doubt: one of them is enough. *CE* is the mean of all
+# trainings of plain cross entropy. What the paper's tables answer to the same question is shown, but
+# decides only claims about those tables. A verdict "contradicted" is about networks of this size.
+#
+# **How many by chance.** Verdicts are not corrected for one another. Behind them lie so many differences
+# over several seeds; so many of their 95 % intervals leave out 0; so many would if nothing differed; and so many
+# are left after Holm's correction:
+
+# %% tags=["remove-input"]
+import pandas as pd
+
+pd.DataFrame([ledger.comparisons(claims)], index=["differences"]).rename(
+    columns={"apart": "leave out 0", "chance": "expected by chance", "holm": "left by Holm"}
+)
+
+# %% [markdown]
+# **The ledger.** Search it, choose a verdict, sort by a click on a head; a click on a reason opens the
+# question, what the paper's tables say, and the command that makes the evidence. Claims are in our words and
+# have an address each (`#claim-17`). The whole as a file: `claims.json` below, or
+# `python -m probnb.chapters.claims --json claims.json`.
+
+# %% tags=["remove-input"]
+HTML(ledger.as_page(claims))
