@@ -225,7 +225,7 @@ from probnb.report import check_table, make_report
 
 frame = judged(kept, splits.test)
 store.replace_file(run.directory / "test.csv", lambda file: frame.to_csv(file, index=False))
-table = check_table(frame, cluster="cluster" if "cluster" in frame else None)
+table = check_table(frame)
 report = make_report(table, "CE early-stop", min(15, len(table.y)), replicates, seed)
 report.in_short()
 
