@@ -9,7 +9,6 @@ import pandas as pd
 
 from ..calibrators import PARTS
 from ..metrics import METRICS
-from ..metrics.differences import FEWEST
 
 __all__ = ["FORMS", "gain_cells", "number", "show_table"]
 
@@ -21,8 +20,6 @@ WIDTH = 90
 def metric_cells(boot):
     """Metrics over their intervals; a row a metric where there are few columns."""
     low, high = boot.interval()
-    if boot.units < FEWEST:
-        low, high = low * math.nan, high * math.nan
     cells = {_label(m): map(_cell, boot.point[m], low[m], high[m]) for m in boot.point}
     return narrow(pd.DataFrame({k: list(v) for k, v in cells.items()}, index=boot.point.index))
 
@@ -54,7 +51,7 @@ def distance_cells(found):
     cells = {}
     for m in ("mse_p", "kl_p"):
         cells[_label(m)] = list(map(_cell, found[m], found[f"{m}_low"], found[f"{m}_high"]))
-    cells["bias of KL_p, at most"] = list(map(number, found["kl_p_bias"]))
+    cells["of KL_p, at most bias"] = list(map(number, found["kl_p_bias"]))
     return pd.DataFrame(cells, index=found.index)
 
 

@@ -448,7 +448,7 @@ def test_repeated_outcomes_stand_in_for_the_truth():
         half = (row["mse_p_high"] - row["mse_p_low"]) / 2  # about two standard errors
         assert abs(row["mse_p"] - report.boot.point.loc[name, "mse_p"]) < 2 * half < 0.01
     assert "<table" in report.show("distances")
-    cell = report.cells("distances").loc["careful", "bias of KL_p, at most"]
+    cell = report.cells("distances").loc["careful", "of KL_p, at most bias"]
     assert float(cell) == pytest.approx(report.distances.loc["careful", "kl_p_bias"], abs=1e-4)
     for change in ({"yes": frame["votes"] + 1}, {"votes": 1}, {"yes": 0.5}):
         with pytest.raises(ValueError, match=r"'yes' \(ones\) and 'votes' \(counts\): .* got"):
