@@ -49,13 +49,14 @@ def patients(name):
     return read_study(RESULTS / "cancer" / name)
 
 
+@cache
+def gaps_of(name):
+    lines = patients(name)["differences"].itertuples()
+    return {(g.rule, g.unit, g.metric, g.a, g.b): g for g in lines}
+
+
 def of_patients(name, a, b, rule="ipcw", unit="patient", metric="brier"):
-    table = patients(name)["differences"]
-    return next(
-        table.query(
-            "rule == @rule and unit == @unit and metric == @metric and a == @a and b == @b"
-        ).itertuples()
-    )
+    return gaps_of(name)[rule, unit, metric, a, b]
 
 
 def brier(task, name):
