@@ -16,22 +16,15 @@
 # %% [markdown]
 # # CIFAR-10, and images that people judged
 #
-# Appendix J of {cite}`liu2022deep` leaves faces: class $c$ of CIFAR-10 gets the probability
-# $p = c/10$, and the outcome of an image is drawn from it. That is still a probability that somebody
-# made up. The second half of this chapter has none: many people were asked about the same real
-# picture, *is this face neutral? is it a cat?*, and the share who say yes measures a probability that
-# nobody chose. It asks
+# Appendix J of {cite}`liu2022deep` leaves faces: class $c$ of CIFAR-10 gets the probability $p = c/10$. That is
+# still a probability that somebody made up. Other pictures come with one that nobody chose: many people were asked
+# about each, *is this face neutral? is it a cat?*, and the share who say yes measures it. **Does CaPE help there,
+# and how far is a network from what people would say?**
 #
-# 1. whether CaPE's gain in the paper's Table 11 can be found again;
-# 2. how that table's $\mathrm{KL}_p$ can be 10 to 14 times its $\mathrm{MSE}_p$;
-# 3. how far methods are from the probabilities that people's votes measure, and what other
-#    people score;
-# 4. whether the Brier score follows that distance on real pictures too.
-#
-# Without data at hand the pictures are scikit-learn's handwritten digits, and the people are
-# simulated. With a folder of data (`-p data_dir ...`) the same notebook runs on CIFAR-10, CIFAR-10H
-# {cite}`peterson2019` and FER+ {cite}`barsoum2016`; results of those, with three seeds, are stored with
-# the book. Nothing of the pictures or of the votes is, and no face is shown.
+# *On none of fourteen questions is CaPE shown to differ from the same fine-tuning without its calibration
+# epochs, while a deep ensemble has a lower error than cross entropy on all fourteen. On two of three questions about
+# faces the best network is worth the answers of one and a half other people; everywhere else it is worth less than
+# one. The figure has each question with its interval over test pictures and three seeds.*
 
 # %% tags=["parameters"]
 data = "digits"  # digits, cifar10, cifar10h or ferplus
@@ -48,7 +41,7 @@ devices = 1  # GPUs to use; on a CPU, processes
 results_dir = None  # finished work; None is the folder "runs" of the project
 retrain = False  # train again what other code has trained
 
-# %% tags=["hide-input"]
+# %% tags=["remove-cell"]
 from probnb.notebook import check_parameters, default_profile, find_path, results_path, smoke
 
 check_parameters(
@@ -68,205 +61,202 @@ data_dir = data_dir and find_path(data_dir, "data_dir")
 kept = results_path().parent / "results"
 results_dir = results_path(results_dir)
 
-# %% tags=["hide-input"]
-from IPython.display import Markdown
+import pandas as pd
 
-from probnb.chapters.cifar10 import figures, stored, tables, tasks, words
+from probnb.chapters.cifar10 import figures, study, tasks
+from probnb.experiment.results import find_runs, on_test, read_results
+from probnb.plots.forest import forest
 from probnb.plots.style import use_style
 
 use_style()
 question = question or tasks.USUAL.get(data)
 settings = tasks.task_settings(data, profile, inputs, images=images, epochs=epochs)
 task = tasks.load_task(data, question, data_dir, settings.images, settings.size, seed, inputs)
-found = stored.read_stored(kept)
-rule = stored.about(found, "rule")
-people = stored.about(found, "people")
+stored = study.read_stored(kept)
+PEOPLE = [
+    ("ferplus", "neutral"),
+    ("ferplus", "happiness"),
+    ("ferplus", "negative"),
+    ("cifar10h", "cat"),
+]
+people = pd.concat([study.read_stored(kept, *which) for which in PEOPLE])
+
+# %% tags=["hide-input"]
+label = "CaPE (bin) less CE fine-tuned", "Deep ensemble less CE early-stop"
+pairs = [
+    study.differences(stored, ["cape_bin"], reference="ce_finetuned").assign(which=label[0]),
+    study.differences(stored, ["ensemble"]).assign(which=label[1]),
+]
+shown = pd.concat(pairs)
+shown["task"] = [tasks.task_label(*which) for which in zip(shown["data"], shown["question"])]
+ax = forest(
+    shown.sort_values(["data", "question"]), "task", "which", xlabel="Difference in MSE$_p$ (× 100)"
+)
 
 # %% [markdown]
+# **How we know.** The networks are small, so that fifteen rows with three seeds fit on two cores: two layers that
+# see oriented gradients (how strong the edges are in each direction, in each part of the picture), with 4,000
+# pictures to train on, 12,000 for FER+. All networks are judged by people whose answers they never saw. FER+
+# {cite}`barsoum2016` has ten judges a face, CIFAR-10H {cite}`peterson2019` fifty a picture. The tables lie in
+# `results/cifar10`; `python -m probnb.chapters.cifar10 ferplus neutral --data-dir ... --seeds 0 1 2` makes one of
+# them again. Nothing of the pictures or votes is kept, and no face is shown. All $\mathrm{MSE}_p$ are times 100.
+#
+# Of the fourteen intervals of CaPE none leaves 0 out. Of the ensemble's eight do, where chance would give one; after
+# Holm's correction one of them is left (deer), but the signs speak: its error is lower in 41 of 42 trainings.
+#
 # ## Pictures with a probability
 #
-# Each class has its probability, and two pictures of a class have the same. A network that tells the
-# classes apart could know $p$ exactly; one that confuses two neighbours is off by a tenth only.
+# Without data at hand the pictures are scikit-learn's handwritten digits. A row shows the class that has the
+# probability at its left; a network that tells the classes apart could know $p$ exactly, one that confuses two
+# neighbours is off by a tenth only.
 
 # %% tags=["hide-input"]
-if data == "digits":  # drawn by hand, of no person
-    axes = figures.digit_rows(tasks.load_task(data, question, seed=seed, inputs="pixels").splits)
-
-# %% tags=["hide-input"]
-Markdown(words.say_task(task))
+digits = tasks.load_task("digits", "rule", seed=seed, inputs="pixels").splits
+ax = figures.digit_rows(digits)
 
 # %% [markdown]
 # ## Training
 #
-# All rows of the paper's tables, as in the {doc}`synthetic chapter <synthetic>`. So that fifteen rows
-# with several seeds fit on two cores, the network is small by default and sees oriented gradients (how
-# strong the edges are in each direction, in each part of the picture) in place of pixels; `-p inputs
-# pixels` trains a ResNet-18. Results of both are stored, and "(pixels)" says which: all rows with
-# gradients; on pixels those of Table 11, their control and the maps that cost no training.
+# All rows of the paper's tables, as in the {doc}`synthetic chapter <synthetic>`; `-p inputs pixels` trains a
+# ResNet-18 in place of the small network, and `-p data ferplus -p data_dir ...` takes real pictures. By default the
+# judges of the digits are simulated. One training is an anecdote: its table says what this run did, with intervals
+# over its test pictures alone, and nothing about methods.
 
 # %%
-results, run = tasks.train_task(
-    task,
-    settings,
-    results_dir,
-    profile,
-    seed,
-    methods,
-    device=device,
-    devices=devices,
-    retrain=retrain,
-)
+how = dict(device=device, devices=devices, retrain=retrain)
+results, run = tasks.train_task(task, settings, results_dir, profile, seed, methods, **how)
+here = study.compare_seeds([on_test(results.predictions)])
 
-# %% tags=["hide-input"]
-from probnb.chapters.cifar10.study import across_seeds, trained_models
-from probnb.experiment.results import on_test
-
-test = on_test(results.predictions)
-here = {metric: across_seeds([test], metric=metric) for metric in ("mse_p", "kl_p", "brier")}
-tables.comparison_table({metric: here[metric] for metric in ("mse_p", "brier")})
-
-# %% tags=["hide-input"]
-Markdown(words.say_verdict(tasks.task_label(data, question), here["mse_p"]))
+# %% tags=["hide-output"]
+(100 * here[["mean", "value", "low", "high"]]).round(2).rename(columns={"value": "less CE"})
 
 # %% [markdown]
-# One training is an anecdote. Over seeds of weights, outcomes and training images:
-
-# %% tags=["hide-input"]
-Markdown(words.say_stored(rule))
-
-# %% tags=["hide-input"]
-Markdown(words.say_inputs(found))
-
-# %% tags=["hide-input"]
-tables.paper_table(stored.paper_metrics(rule) or {tasks.task_label(data, question): here})
-
-# %% tags=["hide-input"]
-if rule:
-    axes = figures.difference_figure(stored.tables(rule))
-
-# %% [markdown]
-# ## What gives the ratio in Table 11?
+# ## Table 11
 #
-# In all its other tables the paper's $\mathrm{KL}_p$ is about 2.5 times its $\mathrm{MSE}_p$; here it is
-# 10 to 14 times. One class has $p = 0$, which makes the *printed* direction
-# $\mathrm{KL}(\hat p\,\|\,p)$ infinite unless a program clips $p$; the other direction, which the other
-# tables hold, stays finite. For every direction and clipping, the ratio of our own predictions:
+# *Can CaPE's gain on CIFAR-10 be found again?* The paper has 2.97 for cross entropy and 2.52 for CaPE (bin), without
+# intervals.
+#
+# **Not at our size.** In all three seeds validation data kept the start of CaPE's fine-tuning: its row is cross
+# entropy's, and their difference of 0 is an identity, not a measurement. The small network's error is 7.08, far from
+# the paper's; a ResNet-18 on the pixels of 20,000 images has 6.76, and there CaPE is 0.08 lower [-0.51, 0.67] in two
+# seeds. What does help is the ensemble, 0.18 lower [0.11, 0.25], and fresh outcomes in every epoch, 0.44 lower
+# [0.13, 0.74]; MMCE and focal loss are higher.
 
 # %% tags=["hide-input"]
-from probnb.chapters.cifar10.study import implied_clips, kl_ratios, paper_ratios
+rule = study.read_stored(kept, "cifar10", "rule")
+shown = [m for m in rule["method"].unique() if m not in ("ce", "ce_overfit", "mixnmatch_isotonic")]
+ax = forest(study.differences(rule, shown), xlabel="MSE$_p$ less that of CE early-stop (× 100)")
 
-paper = paper_ratios()
-source = stored.first_predictions(rule) if rule else test
-rows = [m for m in paper.index if m in source]
-ratios = kl_ratios(source["p"], source[rows]) if "p" in source else None
-if ratios is not None:
-    axes = figures.ratio_figure(ratios, paper, rows)
+# %% [markdown]
+# ## The ratio in Table 11
+#
+# *How can that table's $\mathrm{KL}_p$ be 10 to 14 times its $\mathrm{MSE}_p$, when in all other tables it is about 2.5
+# times?* One class has $p = 0$, which makes the *printed* direction $\mathrm{KL}(\hat p\,\|\,p)$ infinite unless a
+# program clips $p$.
+#
+# **By the printed direction and a clipping.** $\mathrm{KL}(p\,\|\,\hat p)$, which fits the other tables, is 2.4 times
+# $\mathrm{MSE}_p$ whatever the clipping. The printed direction grows by the same amount with every decade and crosses
+# the paper's range (yellow) between $10^{-13}$ and $10^{-7}$. No one constant gives the paper's three ratios unless its
+# rows differ on the class with $p = 0$, which that direction weighs above all else. Ours do not, since all three are one
+# network; they would need clippings three decades apart.
 
 # %% tags=["hide-input"]
-if ratios is not None:
-    clips = implied_clips(source["p"], source[rows], paper["ratio"])
-    zero = source.loc[source["p"] == 0, rows].mean()
-    display(Markdown(words.say_ratio(paper, ratios, clips, zero)))
+paper = study.paper_ratios()
+first = find_runs([kept], "cifar10", task="rule", data="cifar10", inputs="gradients")[0]
+seen = read_results(first).predictions
+grid = figures.ratio_figure(study.kl_ratios(seen["p"], seen[paper.index]), paper)
 
 # %% [markdown]
 # ## People as the measure
 #
-# Of $n$ people who judged a picture, $k$ say yes. The prediction $\hat p$ was trained on the vote of
-# somebody else. With $q = k/n$,
+# *How can one measure the distance from a probability that nobody knows?* Of $n$ people who judged a picture, $k$ say
+# yes. The prediction $\hat p$ was trained on the vote of somebody else. With $q = k/n$,
 #
 # $$\mathrm{E}(\hat p - q)^2 = (\hat p - p)^2 + \frac{p(1 - p)}{n},$$
 #
 # $$\mathrm{E}\,\frac{q(1 - q)}{n - 1} = \frac{p(1 - p)}{n},$$
 #
-# so that the mean of $(\hat p - q)^2 - q(1 - q)/(n - 1)$ is an unbiased estimate of $\mathrm{MSE}_p$:
-# the distance from probabilities that nobody knows, measured on real pictures
-# (`probnb.metrics.repeated_distance`). Does its interval hold what it should? In simulation, with 2, 9 and
-# 50 people and with 200 and 2,000 pictures:
+# **so that the mean of $(\hat p - q)^2 - q(1 - q)/(n - 1)$ is an unbiased estimate of $\mathrm{MSE}_p$** in which two
+# votes a picture suffice:
 
-# %% tags=["hide-input"]
-from probnb.chapters.cifar10.study import coverage
-
-covered = coverage(replicates=20 if smoke() else 2000, rows=(200, 2000), seed=seed + 1)
-covered.round(4)
-
-# %% tags=["hide-input"]
-Markdown(words.say_coverage(covered))
+# %%
+q = task.votes["k"] / task.votes["n"] if task.votes is not None else None
+if (
+    q is not None
+):  # the other people's share of yes, and what their noise adds to a distance from it
+    test = on_test(results.predictions).set_index("id")
+    q, n = q[test.index], task.votes.loc[test.index, "n"]
+    print("from votes:", ((test["ce"] - q) ** 2 - q * (1 - q) / (n - 1)).mean().round(4))
+    print("plain distance from the shares:", ((test["ce"] - q) ** 2).mean().round(4))
 
 # %% [markdown]
-# $\mathrm{KL}_p$ needs the entropy of $p$, of which no finite number of votes has an unbiased estimate.
-# The least biased one is taken (`probnb.metrics.votes`); it is the same for every prediction, so that
-# *differences* in $\mathrm{KL}_p$ have no bias. How often people agree:
+# In a simulation with 2, 9 and 50 people and 200 and 2,000 pictures, `plain` is the distance from the shares as if
+# they were $p$, and `covered` says how often the 95 % interval held the truth. $\mathrm{KL}_p$ needs the entropy of
+# $p$, of which no finite number of votes has an unbiased estimate; the least biased one is taken, which is the same for
+# every prediction, so that *differences* in $\mathrm{KL}_p$ have no bias.
 
-# %% tags=["hide-input"]
-if task.votes is not None:
-    axes = figures.share_figure({tasks.task_label(data, question): task.votes.k / task.votes.n})
+# %% tags=["hide-output"]
+study.coverage(replicates=20 if smoke() else 1000, seed=seed + 1).round(4)
 
 # %% [markdown]
 # ## What was measured on real pictures
 #
-# Stored results come from `python -m probnb.chapters.cifar10 ferplus neutral --data-dir ... --seeds 0 1 2`
-# (and likewise `ferplus happiness`, `ferplus negative`, `cifar10h cat`, `cifar10 rule`; `--inputs
-# pixels` for the other network). Mean over seeds, with one standard deviation over seeds. Green lines are the ceiling: what the share
-# of so many *other people* scores when it is taken for a prediction.
+# *How far are methods from people, and what would other people score?* The share of so many *other people*, taken for
+# a prediction, has the error of the green marks.
+#
+# **Where people disagree a network is worth one and a half of them, where they agree not one.** The best row, the
+# ensemble, has 7.1 where one other person asked about *neutral* has 10.6 and three have 3.5. But for *happiness*, on
+# which people agree more, one other person has 3.8 and the ensemble 7.3. On the ten questions of CIFAR-10H nearly
+# everybody agrees, and there the best network is worth less than a fifth of one other person.
 
 # %% tags=["hide-input"]
-if people:
-    axes = figures.value_figure(stored.tables(people), stored.ceilings(people))
+ax = figures.people_figure(people)
 
 # %% [markdown]
-# Paired differences from CE early-stop, with 95 % intervals over test pictures and seeds:
+# **What helps is small.** Less cross entropy the ensemble gains 0.27 [0.20, 0.35], 0.61 [0.19, 1.04] and 0.33
+# [0.07, 0.59] on the three questions about faces. Maps fitted on validation data gain about a tenth on *neutral*.
+# Focal loss and MMCE, as published, are higher by their interval in five of fourteen questions each, and lower in
+# none; the network that memorised is 1.2 [1.0, 1.4] above the early-stopped one on *neutral*.
+#
+# **CaPE less its control, CE fine-tuned, is not told from 0**, with one exception that should not be leant on. A
+# ResNet-18 on the pixels of *neutral* faces, fine-tuned for two epochs, is 0.18 lower with calibration epochs
+# [0.09, 0.26]. It is the smallest p-value of sixteen such comparisons (with pixels, FER+ and CIFAR-10 have one more
+# each); over the three seeds alone it is 0.03, and Holm's correction leaves nothing of it. The largest difference to
+# the other side is *truck*, +0.07.
 
-# %% tags=["hide-input"]
-if people:
-    axes = figures.difference_figure(stored.tables(people))
-
-# %% tags=["hide-input"]
-Markdown(words.say_stored(people))
-
-# %% tags=["hide-input"]
-tables.stored_table(people)
-
-# %% [markdown]
-# The same in $\mathrm{KL}_p$, times 100, where the estimate of the entropy shifts all rows of a task alike:
-
-# %% tags=["hide-input"]
-tables.stored_table(people, "kl_p")
-
-# %% tags=["hide-input"]
-Markdown(words.say_kl(people))
-
-# %% [markdown]
-# Is it an airplane? A truck? Each class of CIFAR-10H is a question of its own about the same pictures,
-# most of which everybody answers alike:
-
-# %% tags=["hide-input"]
-classes = stored.about(found, "classes")
-tables.classes_table(classes)
-
-# %% tags=["hide-input"]
-Markdown(tables.say_classes(classes))
+# %% tags=["hide-input", "hide-output"]
+rows = ["ce_overfit", "platt", "focal", "mmce", "ensemble", "ce_finetuned", "cape_bin"]
+table = study.differences(stored, rows)
+table["less CE"] = [
+    f"{100 * v:+.2f} [{100 * a:+.2f}, {100 * b:+.2f}]"
+    for v, a, b in table[["value", "low", "high"]].values
+]
+table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3)
 
 # %% [markdown]
-# The network first learns what people see and then the single vote that it was given. $\mathrm{MSE}_p$
-# of cross entropy by epoch; a dot is the epoch that validation data kept:
+# *Does a network first learn what people see, and then the single vote that it was given?* On *neutral* and *negative*
+# the last epoch of cross entropy is further from $p$ than the one that validation data kept (a dot) in all three
+# seeds; on *happiness* it is not told from it.
 
 # %% tags=["hide-input"]
-if people:
-    axes = figures.epoch_figure(stored.runs(people))
+grid = figures.epoch_figure(kept, PEOPLE[:3])
 
 # %% [markdown]
 # ## Does the Brier score follow?
 #
-# The {doc}`chapter on metrics <metrics>` finds the Brier score to be the metric of outcomes that follows
-# $\mathrm{MSE}_p$. There the probabilities were made. Here Brier sees one vote for each picture, and
-# $\mathrm{MSE}_p$ is measured by the others:
+# *The {doc}`chapter on metrics <metrics>` finds the Brier score to be the metric of outcomes that follows
+# $\mathrm{MSE}_p$ where probabilities were made. And on real pictures?* Here Brier sees one vote a picture, and
+# $\mathrm{MSE}_p$ is measured by the others.
+#
+# **It does.** Over the epochs of all trainings the rank correlation is at least 0.94 in every seed of five tasks; over the
+# rows of a table, which lie closer together, at least 0.67.
 
 # %% tags=["hide-input"]
-points = stored.models(people) or {tasks.task_label(data, question): trained_models(results)}
-axes = figures.models_figure(points)
-
-# %% tags=["hide-input"]
-Markdown(words.say_brier(points))
+everything = [(which, study.read_stored(kept, *which)) for which in [*PEOPLE, ("cifar10", "rule")]]
+follows = [
+    study.brier_follows(t, kept).assign(task=tasks.task_label(*which)) for which, t in everything
+]
+ax = figures.brier_figure(pd.concat(follows))
 
 # %% [markdown]
 # ## Your own judged pictures

@@ -1,17 +1,37 @@
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from probnb import store
 from probnb.chapters.cifar10 import __main__ as command
-from probnb.chapters.cifar10 import tables, words
-from probnb.chapters.cifar10.gradients import on_gradients, oriented_gradients
-from probnb.chapters.cifar10.stored import about, read_stored
-from probnb.chapters.cifar10.study import across_seeds
-from probnb.chapters.cifar10.tasks import load_task, task_settings, train_task
+from probnb.chapters.cifar10 import figures
+from probnb.chapters.cifar10.study import (
+    compared,
+    differences,
+    kl_ratios,
+    paper_ratios,
+    read_stored,
+)
+from probnb.chapters.cifar10.tasks import (
+    load_task,
+    on_gradients,
+    oriented_gradients,
+    task_settings,
+    train_task,
+)
 from probnb.data.cifar10 import load_cifar10
 from probnb.experiment.profiles import make_profile
-from probnb.experiment.results import on_test
+from probnb.experiment.results import find_runs, on_test, read_results
+
+matplotlib.use("Agg")
+RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 TINY = make_profile("smoke", epochs=2, finetune_epochs=1, learning_rate=0.01)
 FEW = ["ce_overfit", "ce", "platt", "cape_bin"]
@@ -71,10 +91,32 @@ def test_a_task_is_trained_and_keeps_its_votes_beside_the_predictions(judged):
     assert np.allclose(table["p"], task.splits.test.probabilities)
     assert stored.record["task"] == "judged" and stored.record["data"] == "digits"
     assert (stored.directory / "run.json").exists()
-    truth = results.epochs.query("fit == 'ce'")["mse_p"].iloc[-1]
-    assert across_seeds([table.drop(columns=["k", "n"])]).loc["ce_overfit", "value"] == (
-        pytest.approx(truth, abs=1e-6)
-    )
+    last = results.epochs.query("fit == 'ce'")["mse_p"].iloc[-1]
+    assert np.mean((table["ce_overfit"] - table["p"]) ** 2) == pytest.approx(last, abs=1e-6)
+
+
+def test_a_run_at_its_tasks_own_settings_is_not_altered(tmp_path):
+    """The workflow and readers look for a run under its plain name; pixels have another."""
+    task = load_task("digits", "rule", n=40)
+    usual = task_settings("digits", "smoke")
+    given = {"profile": "smoke", "seed": 0, "methods": ["ce"], "device": "cpu", "workers": 1}
+    _, stored = train_task(task, usual, tmp_path, **given)
+    assert stored.directory.name == "rule-digits-smoke-seed0" and not stored.record["altered"]
+    longer = task_settings("digits", "smoke", epochs=4)
+    _, other = train_task(task, longer, tmp_path, **given)
+    assert other.directory.name.startswith("rule-digits-smoke-seed0-") and other.record["altered"]
+
+
+def test_stored_runs_are_named_by_the_same_rule():
+    for path in (RESULTS / "cifar10").glob("*/run.json"):
+        r = json.loads(path.read_text())
+        usual = asdict(task_settings(r["data"], r["profile"], r["inputs"]))
+        altered = (
+            r["inputs"] == "pixels"
+            or json.loads(json.dumps(usual, default=store.plain)) != r["settings"]
+        )
+        plain = "{task}-{data}-{profile}-seed{seed}".format(**r)
+        assert r["altered"] == altered and (path.parent.name == plain) != altered
 
 
 def test_pixels_go_to_a_resnet(tmp_path):
@@ -124,35 +166,31 @@ def faces(tmp_path_factory):
 
 
 def test_what_is_published_of_votes_has_no_votes(faces):
-    (stored,) = read_stored(faces / "results")
-    assert (stored.data, stored.question, len(stored.runs)) == ("ferplus", "neutral", 2)
-    for results in stored.results():
-        assert {"y", "p", "k", "n", "group"}.isdisjoint(results.predictions.columns)
-        assert results.predictions["ce"].dtype == np.float32
-        assert len(results.predictions) == 30
-    assert set(stored.ceiling()) == {1, 3, 9}
+    found = read_stored(faces / "results")
+    assert set(found["data"]) == {"ferplus"} and set(found["question"]) == {"neutral"}
+    runs = find_runs([faces / "results"], "cifar10", inputs="gradients")
+    assert len(runs) == 2
+    for run in runs:
+        predictions = read_results(run).predictions
+        assert {"y", "p", "k", "n", "group"}.isdisjoint(predictions.columns)
+        assert predictions["ce"].dtype == np.float32 and len(predictions) == 30
+    assert set(found.loc[found["method"] == "people", "reference"]) == {"1", "3", "9"}
 
 
 def test_published_comparison_is_the_one_that_the_votes_give(faces):
-    (stored,) = read_stored(faces / "results")
+    found = read_stored(faces / "results", "ferplus", "neutral")
     tables = []
-    for run in stored.runs:
+    for run in find_runs([faces / "results"], "cifar10", inputs="gradients"):
         task = load_task("ferplus", "neutral", faces, 60, 48, run.record["seed"])
         kept = pd.read_parquet(run.directory / "predictions.parquet")
         votes = task.votes.loc[kept["id"], ["k", "n"]].reset_index(drop=True)
-        tables.append(pd.concat([kept, votes], axis=1))
-    expected = across_seeds(tables)
-    shown = stored.table()
-    columns = ["value", "difference", "low", "high"]
-    assert np.allclose(shown[columns], expected[columns], atol=1e-5)
-    assert shown["verdict"].tolist() == expected["verdict"].tolist()
-    points = stored.models()
-    assert set(points["kind"]) == {"method", "epoch"}
-    ce = points.query("kind == 'method' and name == 'ce'")["mse_p"].mean()
-    assert ce == pytest.approx(expected.loc["ce", "value"], abs=1e-5)
-    last = points.query("kind == 'epoch' and unit == 'ce'")["mse_p"].iloc[1]
-    overfit = points.query("kind == 'method' and name == 'ce_overfit'")["mse_p"].iloc[0]
-    assert last == pytest.approx(overfit, abs=1e-5)
+        tables.append(pd.concat([kept, votes], axis=1).assign(y=task.splits.test.outcomes.numpy()))
+    expected = compared(tables)
+    columns = ["mean", "value", "low", "high"]
+    assert np.allclose(found[columns], expected[columns], atol=1e-5, equal_nan=True)
+    points = found[(found["metric"] == "models") & (found["method"] == "ce")]["mean"]
+    row = found.query("metric == 'mse_p' and reference == 'ce' and method == 'ce'")
+    assert points.mean() == pytest.approx(row["mean"].item(), abs=1e-5)
 
 
 def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypatch):
@@ -162,39 +200,23 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
     places = ["--results", str(faces / "results"), "--runs", str(faces / "runs")]
     rows = ["--methods", "ce, platt", "--seeds", "0", "--workers", "1"]
     command.main([*arguments, *places, *rows])
-    pixels, gradients = read_stored(faces / "results")
-    assert (pixels.label, gradients.label) == ("FER+, neutral (pixels)", "FER+, neutral")
-    assert [len(pixels.runs), len(gradients.runs)] == [1, 2]
-    assert list(pixels.table().index) == ["ce", "platt"]
-    said = words.say_inputs([pixels, gradients])
-    assert said.startswith("FER+, neutral: with cross entropy the ResNet-18 on pixels has MSE_p")
-    assert f"{100 * pixels.table().loc['ce', 'value']:.2f}" in said
-    assert words.say_inputs([gradients]).startswith("No task")
-    assert "of width 2, 24 pixels" in words.say_runs(pixels.runs)
-    said = words.say_kl([gradients])
-    assert f"KL_p × 100 = {100 * gradients.table('kl_p').loc['ce', 'value']:.2f}" in said
-    assert set(tables.stored_table([pixels, gradients], "kl_p").columns.get_level_values(0)) == {
-        pixels.label,
-        gradients.label,
-    }
+    pixels = read_stored(faces / "results", inputs="pixels")
+    assert set(differences(pixels, ["platt"])["seeds"]) == {1}
+    gradients = read_stored(faces / "results")
+    found = differences(gradients, ["platt", "cape_bin"])
+    assert set(found["seeds"]) == {2} and list(found["label"]) == ["Platt scaling", "CaPE (bin)"]
 
 
-def test_classes_stand_in_one_table(faces):
-    gradients = read_stored(faces / "results")[-1]
-    table = tables.classes_table([gradients])
-    row = gradients.table().loc["cape_bin"]
-    shown = table.loc["neutral", "CaPE (bin) less CE"]
-    assert shown.startswith(f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, ")
-    assert shown.endswith("*") == (row["verdict"] in ("better", "worse"))
-    assert table.loc["neutral", "one other person"] == f"{100 * gradients.ceiling()[1]:.2f}"
-    assert tables.say_classes([gradients]) == "Stored of 10 classes: 1."
-    said = tables.say_classes([gradients, gradients])
-    assert said.startswith("Of 2 classes") and f"in {2 * _beats_one_person(gradients)}." in said
-    assert about([gradients], "classes") == [] and about([gradients], "people") == [gradients]
-
-
-def _beats_one_person(task):
-    return int(task.table().loc["ce", "value"] < task.ceiling()[1])
+def test_figures_show_what_is_stored(faces):
+    ax = figures.people_figure(read_stored(faces / "results"))
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["FER+, neutral"]
+    grid = figures.epoch_figure(faces / "results", [("ferplus", "neutral")])
+    assert len(grid.axes.flat[0].lines[0].get_xdata()) == 2
+    ratios = kl_ratios(np.arange(10) / 10, pd.DataFrame({"ce": np.full(10, 0.4)}))
+    grid = figures.ratio_figure(ratios, paper_ratios())
+    left, right = grid.axes.flat
+    assert left.get_xlim()[0] > left.get_xlim()[1] and right.get_ylim() == (0, 30)
+    plt.close("all")
 
 
 def test_settings_fit_the_data():
@@ -207,4 +229,4 @@ def test_settings_fit_the_data():
 
 
 def test_nothing_kept_is_no_error(tmp_path):
-    assert read_stored(tmp_path) == []
+    assert read_stored(tmp_path).empty

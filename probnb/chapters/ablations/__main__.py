@@ -41,7 +41,7 @@ def main(arguments=None):
                     results_path(given.runs) / "fits", given.device, given.workers,
                     rows=given.rows, sizes=given.sizes,
                 )  # fmt: skip
-                print(write_study(table, given.results), scenario, seed, flush=True)
+                print(write_study(table, given.results, given.device), scenario, seed, flush=True)
                 with pd.option_context("display.width", 200):
                     print(table[["row", "mse_p", "brier", "epoch", "cost"]].to_string(), flush=True)
 

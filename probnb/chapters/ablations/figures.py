@@ -16,14 +16,14 @@ AXES = {
     "focal": "Focal loss: strength γ",
     "entropy": "Entropy: strength β",
     "mmce": "MMCE: strength β",
-    "m": "m: every m-th epoch calibrates",
-    "phase": "Phase (m = 3; 2 starts with it)",
+    "m": "m (every m-th epoch)",
+    "phase": "Phase (2: starts with it)",
     "B": "B: bins",
     "rate": "Learning rate",
     "r": "r: neighbours",
     "sigma": "σ of the kernel",
     "length": "Length (epochs)",
-    "lambda": "λ: weight of p_emp",
+    "lambda": "λ: weight of p$_{emp}$",
 }
 """Panels of `settings_figure` and the names of their axes."""
 
@@ -60,16 +60,16 @@ def settings_figure(table, parts, base):
     hue = {"hue": "scenario"} if found["scenario"].nunique() > 1 else {}
     grid = sns.FacetGrid(
         found, col="part", col_order=parts, col_wrap=min(3, len(parts)), sharex=False,
-        height=2.4, **hue, hue_kws={"fmt": ["o-", "s--"]} if hue else None,
+        height=2.4, aspect=1 if len(parts) > 1 else 2, **hue, hue_kws={"marker": ["o", "s"]} if hue else None,
     )  # fmt: skip
 
-    def points(x, value, low, high, fmt="o-", **look):
-        ends = 100 * np.abs(np.stack([value - low, high - value]))
-        plt.errorbar(x, 100 * value, ends, fmt=fmt, markersize=4, capsize=2, **look)
+    def points(x, value, low, high, **look):
+        ends = 100 * np.stack([value - low, high - value])
+        plt.errorbar(x, 100 * value, ends, **{"marker": "o", "markersize": 4, "capsize": 2} | look)
 
     grid.map(points, "x", "value", "low", "high")
-    grid.refline(y=0, color=COLOURS["grey"])
     for part, ax in grid.axes_dict.items():
+        ax.axhline(0, color=COLOURS["grey"], lw=1, ls="--")
         x = np.unique(found.loc[found["part"] == part, "x"])
         if x.min() > 0 and x.max() / x.min() > 6:
             ax.set_xscale("log")

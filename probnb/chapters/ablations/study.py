@@ -15,17 +15,26 @@ from ...calibrators import CALIBRATORS
 from ...data.augment import Brightness, Mirror, Shift
 from ...data.drawn import VERSION
 from ...data.faces import load_faces
-from ...experiment.cost import cost_of, passes
-from ...experiment.plan import lineage, plan
+from ...experiment.plan import cost_of, lineage, passes, plan
 from ...experiment.provenance import machine
 from ...experiment.results import collect, on_test
 from ...experiment.run import run_jobs
 from ...metrics import METRICS, Difference, difference, evaluate, holm
 from ...scenarios import SCENARIOS
+from ...training.batches import device_type, precision_of
 from .special import run_several, run_stopping
 from .studies import STUDIES, settings_of, sizes_of
 
-__all__ = ["COLUMNS", "compare", "load", "read_study", "run_rows", "run_study", "write_study"]
+__all__ = [
+    "COLUMNS",
+    "beside",
+    "compare",
+    "load",
+    "read_study",
+    "run_rows",
+    "run_study",
+    "write_study",
+]
 
 COLUMNS = (
     "study", "scenario", "data", "profile", "seed", "n", "row", "label", "part", "x",
@@ -193,7 +202,7 @@ def _members_first(splits, settings, seed, fits_dir, how):
     return pd.DataFrame(lines)
 
 
-def write_study(table, directory):
+def write_study(table, directory, device="auto"):
     """Add a study's lines to its table and record, for each seed, how they came about.
 
     Parameters
@@ -202,6 +211,8 @@ def write_study(table, directory):
         From `run_study`, of any number of seeds.
     directory : path-like
         A folder of results; ``ablations/{study}.csv`` and ``ablations/{study}.json`` are written.
+    device : str, default="auto"
+        Where it was trained.
 
     Returns
     -------
@@ -219,7 +230,8 @@ def write_study(table, directory):
         for scenario, data, profile, seed in table.groupby(RUN[:4]).groups:
             run = record.setdefault(f"{scenario}-{data.replace(' ', '-')}-{profile}", {})
             settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
-            run.setdefault("seeds", {})[str(seed)] = {**machine(), "settings": settings}
+            where = {"device": device_type(device), "precision": precision_of(device_type(device))}
+            run.setdefault("seeds", {})[str(seed)] = {**machine(), **where, "settings": settings}
         store.replace_file(path, lambda to: both.to_csv(to, index=False, float_format="%.6g"))
         text = json.dumps(record, indent=1, default=store.plain) + "\n"
         store.replace_file(record_path, lambda to: to.write_text(text))
@@ -245,7 +257,11 @@ def read_study(folders, name, **wanted):
     """
     folders = folders if isinstance(folders, list | tuple) else [folders]
     paths = [Path(folder) / "ablations" / f"{name}.csv" for folder in folders]
-    tables = [pd.read_csv(path).fillna({"part": ""}) for path in paths if path.exists()]
+    tables = [
+        pd.read_csv(path, dtype={"part": object}).fillna({"part": ""})
+        for path in paths
+        if path.exists()
+    ]
     if not tables:
         return pd.DataFrame(columns=COLUMNS)
     both = pd.concat(tables, ignore_index=True).drop_duplicates(RUN)
@@ -292,3 +308,12 @@ def compare(table, base="ce", metric="mse_p"):
         lines = pd.DataFrame(lines)
         found.append(lines.assign(holm=holm(lines["p"])))
     return pd.concat(found, ignore_index=True)
+
+
+def beside(table, stored):
+    """Put a run's rows beside the stored ones of the same kind and seed, times 100."""
+    both = table.merge(stored[[*RUN, "mse_p"]], on=RUN, how="left", suffixes=("", "_stored"))
+    shown = {"MSE_p × 100": both["mse_p"], "stored": both["mse_p_stored"]}
+    values = pd.DataFrame({name: (100 * v).round(3) for name, v in shown.items()})
+    rest = both[["study", "n", "label", "epoch", "cost"]].round({"cost": 1})
+    return rest.join(values).set_index(["study", "n", "label"])
