@@ -56,7 +56,7 @@ def plain_epoch(model, optimizer, loader):
 def test_epoch_against_a_plain_loop(benchmark, size):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the project trains: one thread a network
-    data = load_faces("linear", size=size, n=2900).train
+    data = load_faces("linear", size=size, n=2900).to("cpu").train
     model = ResNet18(16, "small")
     loader = DataLoader(Images(data), RECIPE.batch_size, shuffle=True)
     optimizer = sgd(model)

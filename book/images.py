@@ -16,27 +16,32 @@
 # %% [markdown]
 # # Your own images
 #
-# From a folder of images and their outcomes to calibrated probabilities, a report, and a model to keep.
+# How probable is the outcome of an image, and can the number be believed? This page takes a folder of
+# images with outcomes, trains the methods of {doc}`synthetic` that need no true probabilities, chooses one
+# on validation images, judges all of them on test images, and keeps the chosen network with its
+# calibrator. It says whether more images or a better method is the lever, and where there are too few
+# images to say.
+#
 # Run it on yours from the project's folder:
 #
 # ```
 # papermill book/images.ipynb report.ipynb -p images my_folder -p outcomes outcomes.csv
 # ```
 #
-# `outcomes.csv` (or Parquet) has a row an image, with a column `path` and a column `y`, the outcome, 0 or
-# 1. Optional columns: `group`, what images share (a patient, a day, a scene), `split`, your own division
-# into train, val and test, `weight`, and `p`, the probability where it is known. Other names are set by
-# parameters: `-p y died -p group patient`. Without a table, each outcome has a folder of its own:
-# `-p images pets -p positive dogs`. Images are JPEG, PNG, TIFF, WebP or BMP of any depth, in a folder, a
-# tar or zip, or an array (NumPy, HDF5, Zarr). What cannot be read is named and left out. Copies of an
-# image, and images of one group, never land in two parts.
+# | parameter | what it is |
+# |---|---|
+# | `images` | JPEG, PNG, TIFF, WebP, BMP or GIF in a folder, a tar or a zip; or an array (NumPy, HDF5, Zarr) |
+# | `outcomes` | CSV or Parquet, one image a row: `path`, and `y`, which is 0 or 1. Left out, each outcome has a folder of its own: `-p images pets -p positive dogs` |
+# | optional columns | `group`, what images share (a patient, a day, a scene); `split`, your own division into train, val and test; `weight`; `p`, the probability where it is known. Other names are parameters: `-p y died -p group patient` |
+# | `mirror` | `True` if a mirrored image has the same outcome: it doubles the data |
+# | `size` | 96, say, if what matters is small: the usual profile is quick and looks at small images; `cpu` and `paper` take longer and see more |
 #
-# Two things you should decide. `-p mirror True`, if a mirrored image has the same outcome: it doubles the
-# data. `-p size 96`, if what matters is small: the usual profile is quick and looks at small images;
-# `cpu` and `paper` take longer and see more. On the page that you are reading, drawn faces stand in for
-# the images; their outcomes were drawn with a probability that rises with age.
+# A name that looks like a number or a truth value is given with `-r`: `-r positive 02`. What cannot be read
+# is named and left out. Copies of an image, and images of one group, never land in two parts. On the page
+# that you are reading, drawn faces stand in for the images; their outcomes were drawn with a probability
+# that rises with age.
 
-# %% tags=["hide-cell"]
+# %% tags=["remove-cell"]
 # Overrides of the profile: a value, or several to try; None leaves what the profile has.
 size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
@@ -70,7 +75,7 @@ model_dir = None  # where the model is kept; None is a folder in results_dir
 replicates = 1000  # bootstrap replicates
 retrain = False  # train again what other code has trained
 
-# %% tags=["hide-input"]
+# %% tags=["remove-cell"]
 from probnb.notebook import check_parameters, default_profile, find_path, results_path
 
 check_parameters(
@@ -80,14 +85,18 @@ check_parameters(
     size width stem epochs patience plateau_patience batch_size learning_rate finetune_epochs
     finetune_schedule members adversarial cape candidates finetune_learning_rate every phase mix
     bins neighbours sigma focal entropy mmce smoothing share decay""",
+    text="images outcomes positive path y group split weight p key results_dir model_dir",
 )
+from probnb.experiment.model import check_model_folder
 from probnb.experiment.profiles import profile_of
 from probnb.methods import check_methods
+from probnb.plots.style import use_style
+from probnb.training.batches import device_type, precision_of
 from probnb.validation import check_choice, check_integer, check_number
 
 check_choice(aspect, ("crop", "pad", "stretch"), "aspect")
 check_choice(mirror, (True, False), "mirror")
-check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
+device_type(device)  # there is one
 check_choice(retrain, (True, False), "retrain")
 check_number(unreadable, "unreadable", 0, 1)
 check_integer(seed, "seed", minimum=0)
@@ -99,22 +108,26 @@ settings = profile_of(profile, {**globals(), "images": None})  # here, images ar
 images = images and find_path(images, "images")
 outcomes = outcomes and find_path(outcomes, "outcomes")
 results_dir = results_path(results_dir)
+example = images is None
+task = "example" if example else images.name.split(".")[0]
+model_dir = results_dir / "images" / f"{task}-model" if model_dir is None else model_dir
+check_model_folder(model_dir)  # before anything is trained for it
+use_style()
+# %matplotlib inline
 
 # %% [markdown]
 # ## What was read
 
-# %% tags=["hide-input"]
+# %%
 from IPython.display import Markdown
 
-from probnb.chapters.images import words
-from probnb.chapters.images.example import example_for
+from probnb.chapters.images.study import what_was_read, write_example
 from probnb.data.images import load_images
 
-example = images is None
-task = "example" if example else images.name.split(".")[0]
 if example:
-    images, outcomes = example_for(profile, results_dir / "images" / "example")
-named = {"path": path, "y": y, "group": group, "split": split, "weight": weight, "p": p}
+    faces = 300 if profile == "smoke" else 3000
+    images, outcomes = write_example(results_dir / "images" / f"example-{faces}", faces)
+columns = {"path": path, "y": y, "group": group, "split": split, "weight": weight, "p": p}
 splits = load_images(
     images,
     outcomes,
@@ -125,24 +138,20 @@ splits = load_images(
     unreadable=unreadable,
     key=key,
     positive=positive,
-    **{role: str(name) for role, name in named.items() if name is not None},
+    **{role: name for role, name in columns.items() if name is not None},
 )
-Markdown(words.what_was_read(splits))
+Markdown(what_was_read(splits))
 
 # %% tags=["hide-input"]
-# %matplotlib inline
 from probnb.chapters.images.figures import example_images
-from probnb.plots.style import use_style
 
-use_style()
 axes = example_images(splits.test) if example else None  # yours stay out of the report
 
 # %% [markdown]
 # ## Training
 #
 # All rows are trained on the training images and chosen and calibrated on the validation images. The
-# test images are only predicted. {doc}`synthetic` says what each row is; rows that need the true
-# probabilities are left out.
+# test images are only predicted.
 
 # %%
 from probnb.experiment.plan import plan
@@ -152,10 +161,8 @@ jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 
 # %% tags=["hide-input"]
-from probnb.chapters.synthetic.words import record_sentence
 from probnb.experiment.keep import choose_model, keep_models
 from probnb.experiment.results import collect, write_results
-from probnb.training.batches import device_type, precision_of
 
 outcome = collect(jobs, fits, splits)
 run = write_results(
@@ -171,42 +178,34 @@ run = write_results(
     device=device_type(device),
     precision=precision_of(device_type(device)),
 )
-kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, run.record)
-choice = choose_model(kept, splits.val, seed)
-Markdown(record_sentence(run, outcome))
+if outcome.foreign:
+    print("Trained by other code than today's (-p retrain True trains again):", *outcome.foreign)
+print(f"{run.record['cpu_seconds']:.0f} processor seconds; the record is in {run.directory}.")
 
 # %% [markdown]
 # ## Which row to use
+#
+# The choice is made on validation data, the lowest negative log-likelihood (NLL) first; a calibrator is
+# judged on images that it was not fitted to. Of the rows that the validation data do not tell from the
+# best, whose *gap* is less than its standard error *se*, the plainest is taken. The learning curve is one
+# training at each size: another seed would move its points a little.
 
-# %% tags=["hide-input"]
-from probnb.chapters.images.study import judged, learning_curve
+# %%
+from probnb.chapters.images.study import learning_curve, verdicts
 
+kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, run.record)
+choice = choose_model(kept, splits.val, seed)
 points, differences = learning_curve(
-    splits,
-    kept,
-    settings,
-    results_dir / "fits",
-    seed,
-    replicates,
-    device=device,
-    devices=devices,
-    retrain=retrain,
-)
-Markdown(words.advice(choice, differences, splits.test))
-
-# %% [markdown]
-# The choice is made on validation data, the lowest negative log-likelihood first; a calibrator is judged
-# on rows that it was not fitted to. Of the rows that the validation data do not tell from the best, whose
-# *gap* is less than its standard error *se*, the plainest is taken.
+    splits, kept, settings, results_dir / "fits", seed, replicates,
+    device=device, devices=devices, retrain=retrain,
+)  # fmt: skip
+answers = verdicts(splits, choice, differences, seed)
+answers.style.set_properties(**{"text-align": "left"})
 
 # %% tags=["hide-input"]
-words.choice_cells(choice)
+from probnb.methods import METHODS
 
-# %% [markdown]
-# ## More images, or a better method?
-
-# %% tags=["hide-input"]
-Markdown(words.lever(points, differences, choice))
+choice.rename(lambda name: METHODS[name].label).round(4)
 
 # %% tags=["hide-input"]
 from probnb.chapters.images.figures import learning_curve_figure
@@ -214,20 +213,19 @@ from probnb.chapters.images.figures import learning_curve_figure
 axes = learning_curve_figure(points, differences, choice)
 
 # %% [markdown]
-# One training at each size: another seed would move the points a little.
-#
 # ## The report on the test images
 #
 # The same report as that of {doc}`evaluate`, which explains every table, on the test images' predictions
 # by the models as they can be kept, which are written to `test.csv` beside the run's record.
 
-# %% tags=["hide-input"]
+# %%
 from probnb import store
+from probnb.chapters.images.study import judged
 from probnb.report import check_table, make_report
 
 frame = judged(kept, splits.test)
 store.replace_file(run.directory / "test.csv", lambda file: frame.to_csv(file, index=False))
-table = check_table(frame)
+table = check_table(frame, cluster="cluster" if "cluster" in frame else None)
 report = make_report(table, "CE early-stop", min(15, len(table.y)), replicates, seed)
 report.in_short()
 
@@ -254,19 +252,18 @@ report.show("gains")
 # %% [markdown]
 # ## A model to keep
 
-# %% tags=["hide-input"]
-from probnb.chapters.images.study import keep_chosen
+# %%
+from probnb.chapters.images.study import how_to_predict, keep_chosen
 
-folder = results_dir / "images" / f"{task}-model" if model_dir is None else model_dir
-Markdown(words.how_to_predict(*keep_chosen(folder, kept, choice, splits.test, device)))
+Markdown(how_to_predict(*keep_chosen(model_dir, kept, choice, splits.test, device)))
 
 # %% [markdown]
 # The folder holds the weights, the calibrator, what is needed to prepare an image, where the model comes
 # from, and a checksum of each file; nothing in it is code. From Python:
 #
 # ```python
-# from probnb.model import load_model
-# from probnb.predict import predict_images
+# from probnb.experiment.model import load_model
+# from probnb.experiment.predict import predict_images
 #
 # model = load_model("model")
 # for name, probability, reason in predict_images(model, "new_images"):

@@ -114,7 +114,7 @@ def p_emp_smooth(p_hat, y, sigma=0.05):
 # the two networks of this page they give the same numbers:
 
 # %%
-from probnb.training.targets import p_emp_bin, p_emp_kernel
+from probnb.training.cape import p_emp_bin, p_emp_kernel
 
 y, p = splits.train.outcomes.numpy().astype(float), splits.train.probabilities.numpy()
 estimates = {}

@@ -132,8 +132,8 @@ kept = study.kept_start(outcome.chosen)
 note = (
     "Kept its start: **{}**. No epoch of its fine-tuning had a lower validation cross entropy than "
     "the early-stopped network that it began from, so its predictions, and its panels and lines "
-    "below, are those of *CE early-stop*. Where the fine-tunings went all the same is drawn under "
-    "[Fine-tuning](#fine-tuning)."
+    "below, are those of *CE early-stop*. Where its fine-tuning went all the same is drawn under "
+    "*Fine-tuning*."
 )
 Markdown("\n\n".join(note.format(label) for label in kept))
 

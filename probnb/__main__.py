@@ -22,8 +22,9 @@ examples:
   python -m probnb predict model/ new.zip --output predictions.csv --device cpu
 
 Images are JPEG, PNG, TIFF, WebP, BMP or GIF in a folder (subfolders included), a tar or zip, or an
-array (.npy, .npz, .h5, .zarr); each is prepared as in training: size, aspect, scale. The exit status is
-0 if every image was read, 3 if some could not be, 1 if nothing could be done.
+array (.npy, .npz, .h5, .zarr); each is prepared as in training: size, aspect, scale.
+
+The exit status is 0 if every image was read, 3 if some could not be, 1 if nothing could be done.
 """
 
 

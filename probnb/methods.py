@@ -38,7 +38,7 @@ TARGETS = {
 """Schedules of `probnb.training.targets.TARGETS` and the settings that a grid may give them."""
 
 RECIPE = ("schedule", "averaging", "epochs", "patience")
-"""What a row may have of its own in its `probnb.training.Recipe`; the rest is the profile's."""
+"""What a row may have of its own in its `Recipe`; the rest is the profile's."""
 
 LOSSES = ("ce", "focal", "entropy", "mmce")
 """Losses of `probnb.training.losses.LOSSES`; a grid gives a strength under the loss's own name."""

@@ -24,16 +24,19 @@ __all__ = [
 
 _IPYTHON = re.compile(
     r"In|Out|exit|quit|get_ipython|open|_{1,3}|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
+    r"|PAPERMILL_\w+"  # which papermill itself injects on request
 )
+_CHECKED = "__parameters_checked__"
 _WORDS = {"true": True, "false": False, "none": None, "null": None, "": None}
 
 
-def check_parameters(namespace, allowed):
+def check_parameters(namespace, allowed, text=()):
     """Reject parameters that a notebook does not have, and undo papermill's strings.
 
     papermill injects whatever ``-p`` names as variables, known to the notebook or not, so that a
     misspelt name would be ignored in silence. Call this in the first cell after the parameters,
-    before other variables exist.
+    before other variables exist. Where a kernel runs the notebook a second time, its own variables
+    exist, and only values are looked at.
 
     Parameters
     ----------
@@ -44,11 +47,15 @@ def check_parameters(namespace, allowed):
         text is meant (a group called 007).
     allowed : str or iterable of str
         The notebook's parameters; a string holds several, separated by white space.
+    text : str or iterable of str, optional
+        Those of them that are names or paths, None or text as it stands: a folder may be called
+        true, 02 or 2020.
 
     Raises
     ------
     ValueError
-        If a variable is not one of `allowed`; the message names the nearest that is.
+        If a variable is not one of `allowed` (the message names the nearest that is), or one of
+        `text` is no text.
 
     Examples
     --------
@@ -58,14 +65,27 @@ def check_parameters(namespace, allowed):
     ValueError: parameter must be one of scenario, seed; got 'scenrio'. Did you mean 'scenario'?
     """
     allowed = allowed.split() if isinstance(allowed, str) else list(allowed)
+    text = text.split() if isinstance(text, str) else list(text)
+    again = _CHECKED in namespace
     for name, value in list(namespace.items()):
+        if name in text:
+            if value is not None and not isinstance(value, str | os.PathLike):
+                raise ValueError(
+                    f"{name} must be text; got {value!r}, which papermill makes of a name that "
+                    f"looks like a value. Give the name as it stands: -r {name} NAME."
+                )
+            continue
         if _IPYTHON.fullmatch(name) or isinstance(value, types.ModuleType):
             continue
         if callable(value):  # an imported function
             continue
+        if again and name not in allowed:
+            continue
         check_choice(name, allowed, "parameter")
         if isinstance(value, str) and value.strip().lower() in _WORDS:
             namespace[name] = _WORDS[value.strip().lower()]
+    if "get_ipython" in namespace:
+        namespace[_CHECKED] = True
 
 
 def default_profile(profile, usual="quick"):
@@ -178,7 +198,8 @@ def results_path(results_dir=None):
 def _places(path, name):
     """Where a notebook's path may lie, in the order to try."""
     if not isinstance(path, str | os.PathLike) or not str(path).strip() or "\0" in str(path):
-        raise ValueError(f"{name} must be the path of a file or folder; got {path!r}.")
+        hint = "" if isinstance(path, str) else f" A name of digits is given as -r {name} NAME."
+        raise ValueError(f"{name} must be the path of a file or folder; got {path!r}.{hint}")
     try:
         path = Path(path).expanduser()
     except RuntimeError as error:

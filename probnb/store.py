@@ -18,16 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-__all__ = [
-    "checksum",
-    "key",
-    "load",
-    "load_or_set_aside",
-    "part",
-    "replace_file",
-    "save",
-    "set_aside",
-]
+__all__ = ["header", "key", "load", "load_or_set_aside", "part", "replace_file", "save"]
 
 
 def key(configuration):
@@ -116,11 +107,11 @@ def load(path):
         raise ValueError(f"path must be a file written by probnb; {path}: {error}.") from None
 
 
-def checksum(path):
-    """Return the checksum that a stored file states of its tensors, from its header alone."""
+def header(path):
+    """Return the metadata of a stored file, as `load` does, without reading its tensors."""
     with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        return json.loads(file.read(size))["__metadata__"]["sha256"]
+        found = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
+    return json.loads(found["meta"]) | {"sha256": found["sha256"]}
 
 
 def load_or_set_aside(path):

@@ -43,7 +43,8 @@ def test_a_name_with_an_underscore_is_no_way_around(name):
 
 def test_what_ipython_and_papermill_define_is_let_through():
     own = ["In", "Out", "_", "__", "___", "_dh", "_oh", "_ih", "_i", "_ii", "_iii", "_i1", "_12",
-           "_exit_code", "__builtins__", "__name__", "__doc__", "__vsc_ipynb_file__"]  # fmt: skip
+           "_exit_code", "__builtins__", "__name__", "__doc__", "__vsc_ipynb_file__",
+           "PAPERMILL_OUTPUT_PATH"]  # fmt: skip
     check_parameters(dict.fromkeys(own, "x"), "bins")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from probnb.data.bags import write_bags
+from probnb.data.slides import write_bags
 
 from probnb import calibrators, store
 
@@ -18,7 +18,7 @@ def test_the_store_reads_only_what_it_wrote(tmp_path):
     store.save(tmp_path / "a", {"x": torch.arange(3)}, {"loss": float("inf")})
     tensors, meta = store.load(tmp_path / "a")
     assert tensors["x"].tolist() == [0, 1, 2]
-    assert meta == {"loss": float("inf"), "sha256": store.checksum(tmp_path / "a")}
+    assert meta == {"loss": float("inf"), "sha256": store.header(tmp_path / "a")["sha256"]}
     with pytest.raises(FileNotFoundError, match="does not exist"):
         store.load(tmp_path / "b")
     (tmp_path / "b").write_bytes(b"not safetensors at all")
@@ -44,12 +44,11 @@ def test_finished_files_have_the_modes_that_the_umask_gives(tmp_path, umask, mod
         store.save(tmp_path / "runs" / "fit", {"x": torch.zeros(2)}, {})
         store.replace_file(tmp_path / "table.parquet", frame.to_parquet)
         calibrators.save(tmp_path / "calibrator.json", scaling)
-        for name in ("bags.h5", "bags.safetensors"):
-            write_bags(tmp_path / name, [np.zeros((2, 3), np.float32)])
+        write_bags(tmp_path / "bags.h5", [np.zeros((2, 3), np.float32)])
         found = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.rglob("*") if p.is_file()}
     finally:
         os.umask(before)
-    assert len(found) == 5 and set(found.values()) == {mode}, found
+    assert len(found) == 4 and set(found.values()) == {mode}, found
 
 
 @pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid() != 0, reason="needs two users")

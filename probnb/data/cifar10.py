@@ -206,9 +206,8 @@ def read_cifar10(path, size=32, cache_dir=None):
     Parameters
     ----------
     path : path-like
-        One of: a folder with torchvision's ``cifar-10-batches-py``; a folder, or a ``.tar.gz``, of
-        JPEG or PNG images in ``train/<class>/`` and ``test/<class>/``; the same without ``train``
-        and ``test``, of which a sixth then becomes the test set.
+        A folder with torchvision's ``cifar-10-batches-py``, or a folder or archive of images in
+        ``train/<class>/`` and ``test/<class>/``.
     size : int, default=32
         Height and width of the images returned, in pixels.
     cache_dir : path-like, optional
@@ -249,26 +248,18 @@ def read_cifar10(path, size=32, cache_dir=None):
     except ValueError as error:
         raise ValueError(f"data_dir {error}") from None
     places = [PurePosixPath(n) for n in names if decoded.reasons[decoded.row[n]] is None]
-    inside = [place for place in places if place.parent.name]
-    parts = {place.parent.parent.name for place in inside}
-    if divided := parts >= {"train", "test"}:
-        inside = [place for place in inside if place.parent.parent.name in ("train", "test")]
-    inside.sort(key=lambda place: (place.parent.parent.name, place.parent.name, place.name))
+    inside = [place for place in places if place.parent.parent.name in ("train", "test")]
+    inside.sort(key=lambda place: (place.parts[-3] == "test", *place.parts[-2:]))
     if left := sorted({*names, *listing.skipped} - {str(place) for place in inside}):
         log.warning("CIFAR-10: skipped %d files: %s", len(left), ascii(left[:10]))
     classes = sorted({place.parent.name for place in inside})
     if len(classes) < 2:
         raise ValueError(
-            "data_dir must hold a folder of images for each of at least two classes; "
-            f"{str(path)!r} has {len(inside)} that can be decoded, of the classes {classes}. "
+            "data_dir must hold images in train/<class>/ and test/<class>/ of at least two classes;"
+            f" {str(path)!r} has {len(inside)} that can be decoded, of the classes {classes}. "
             + listing.left_out()
         )
-    if divided:
-        part = np.array([place.parent.parent.name == "test" for place in inside], np.int64)
-    else:
-        part = (np.random.default_rng(0).permutation(len(inside)) % 6 == 0).astype(np.int64)
-    order = np.argsort(part, kind="stable")
-    inside, part = [inside[i] for i in order], part[order]
+    part = np.array([place.parent.parent.name == "test" for place in inside], np.int64)
     labels = np.array([classes.index(place.parent.name) for place in inside])
     images = MappedRows(decoded.path, [decoded.row[str(place)] for place in inside]).tensor()
     return images, labels, part, [place.name for place in inside], decoded.checksum

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-__all__ = ["LEADS_OUT", "LINKED", "PICTURE", "Listing", "checksum", "list_files", "read_files"]
+__all__ = ["LINKED", "PICTURE", "Listing", "checksum", "list_files", "read_files"]
 
 PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
 """Names that are taken for images."""
@@ -33,7 +33,7 @@ LIMIT = 256 * 2**20
 ROOM, GROWTH = 2**30, 100
 """An archive may unpack to the larger of 1 GiB and a hundred times its own size."""
 
-LEADS_OUT, LINKED = "its name leads out of the archive", "a link to a folder"
+LINKED = "a link to a folder"
 
 _Entry = namedtuple("_Entry", "name size problem read")
 _REMEDY = {
@@ -60,8 +60,8 @@ class Listing:
         Name of each file, and the place of its content for `read_files`; of a name that an
         archive has twice the last counts, as when unpacking.
     skipped : dict of str to str
-        What is never read, and why: links that lead out or to a folder, names that lead out,
-        files of more than 256 MiB, devices.
+        What is never read, and why: links that lead out or to a folder, files of more than
+        256 MiB, devices.
     """
 
     root: str
@@ -105,7 +105,7 @@ def list_files(path):
         If `path` does not exist.
     ValueError
         If `path` is a file but no archive that can be read (the message says what to do), is
-        damaged, or unpacks to more than a hundred times its size.
+        damaged, has names that lead out of it, or unpacks to more than a hundred times its size.
     """
     path = Path(path)
     files, skipped, total = {}, {}, 0
@@ -118,9 +118,9 @@ def list_files(path):
                     f"{str(path)!r} unpacks to more than {allowed:,} bytes, {GROWTH} times its "
                     "size or more: refused as a decompression bomb."
                 )
-            if name.startswith("/") or name == ".." or name.startswith("../"):
-                problem = LEADS_OUT
-            elif size > LIMIT:
+            if name.startswith("/") or name.split("/")[0] == "..":
+                raise ValueError(f"{str(path)!r} is refused: the name {name!r} leads out of it.")
+            if size > LIMIT:
                 problem = f"{size:,} bytes are more than the {LIMIT:,} allowed"
             if problem is None:
                 files[name] = place
@@ -186,7 +186,7 @@ def _entries(path):
     try:
         yield _zip(path) if start.startswith((b"PK\3\4", b"PK\5\6")) else _tar(path)
     except _BROKEN as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(":")
         raise ValueError(f"{str(path)!r} cannot be read as an archive: {reason}") from None
 
 

@@ -6,7 +6,6 @@ aspect reads the file; any other content gets another.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import logging
@@ -74,32 +73,15 @@ class MappedRows:
 
     def __init__(self, path, rows):
         self.path, self.rows = Path(path), np.asarray(rows, dtype=np.int64)
-
-    @functools.cached_property
-    def _array(self):
-        return np.load(self.path, mmap_mode="r")
-
-    @property
-    def shape(self):
-        """Shape of the rows as an array."""
-        return (len(self.rows), *self._array.shape[1:])
-
-    @property
-    def ndim(self):
-        """Number of axes."""
-        return self._array.ndim
-
-    @property
-    def dtype(self):
-        """Type of the values."""
-        return self._array.dtype
+        array = np.load(path, mmap_mode="r")
+        self.shape, self.dtype, self.ndim = (len(rows), *array.shape[1:]), array.dtype, array.ndim
 
     def __len__(self):
         return len(self.rows)
 
     def __getitem__(self, rows):
-        """Return some rows as an array in memory."""
-        return np.array(self._array[self.rows[rows]])
+        """Return some rows as an array in memory; the file is closed again, with its pages."""
+        return np.array(np.load(self.path, mmap_mode="r")[self.rows[rows]])
 
     def part(self, rows):
         """Return some rows, still on disk."""
@@ -108,9 +90,6 @@ class MappedRows:
     def tensor(self):
         """Return all rows as a tensor in memory."""
         return torch.from_numpy(self[np.arange(len(self))])
-
-    def __getstate__(self):
-        return {"path": self.path, "rows": self.rows}
 
 
 def cache_folder(cache_dir=None):

@@ -106,8 +106,6 @@ def positive_label(positive, labels):
         raise ValueError(
             f"the outcomes are called {labels[0]!r} and {labels[1]!r}: say which of them is "
             f"outcome 1, such as positive={labels[1]!r}; got {positive!r}."
-            + " Text that looks like a value is to be quoted."
-            * (not isinstance(positive, str))
         )
     return str(positive)
 
@@ -209,7 +207,7 @@ def outcome_folders(listing, positive=None):
             table.loc[inside, "split"] = read_parts(np.array(folders(depth))[inside], "folders")
             depth += 1
         tops = np.array(folders(depth))
-        labels = sorted({*tops} - {""})
+        labels = sorted({*folders(depth)} - {""})
         one = positive_label(positive, labels)
     except ValueError as error:
         raise ValueError(

@@ -19,13 +19,13 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from ..validation import check_choice, check_integer, check_number
 from .augment import Mirror
 from .base import ProbabilityData, Splits
-from .files import LEADS_OUT, list_files
+from .files import list_files
 from .image_arrays import is_array, open_array
 from .image_cache import MappedRows, decode_files, decode_rows
 from .image_tables import ROLES, match_names, outcome_folders, read_outcomes
 from .pictures import ASPECTS
 
-__all__ = ["connected", "list_images", "load_images", "split_rows"]
+__all__ = ["connected", "load_images", "split_rows"]
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ def load_images(
         HDF5 or Zarr, uint8 or uint16, (n, height, width[, channels]).
     outcomes : path-like or DataFrame, optional
         CSV or Parquet (see `probnb.tables.read_table`) with a row per image. By default each
-        outcome has a folder of its own in `images`, perhaps within folders ``train``, ``val`` and ``test``; an array may have a
-        vector ``y`` beside it.
+        outcome has a folder of its own in `images`, perhaps within folders ``train``, ``val`` and
+        ``test``; an array may have a vector ``y`` beside it.
     size : int, default=64
         Height and width to which images are brought, at least 8.
     aspect : {"crop", "pad", "stretch"}, default="crop"
@@ -134,18 +134,6 @@ def load_images(
         f"seed={seed}",
         report=report,
     )
-
-
-def list_images(path):
-    """List the images of a folder or an archive; an archive whose names lead out is refused."""
-    listing = list_files(path)
-    out = [name for name, reason in listing.skipped.items() if reason == LEADS_OUT]
-    if out:
-        raise ValueError(
-            f"images: {str(path)!r} is refused: it has names that lead out of it, such as "
-            f"{out[0]!r}."
-        )
-    return listing
 
 
 def connected(*labels):
@@ -237,7 +225,7 @@ def _folds(outcomes, together, seed):
 
 def _read_files(path, outcomes, how, key, positive, columns):
     """Table of names, outcomes and what else is known, with the row of each decoded image."""
-    listing = list_images(path)
+    listing = list_files(path)
     if outcomes is None:
         table, notes = outcome_folders(listing, positive)
     else:

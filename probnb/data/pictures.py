@@ -174,7 +174,7 @@ def _rgb(image, deep=False, inverted=False):
     elif image.mode == "F":
         raise ValueError("floating-point pixels: save it with 8 or 16 bits")
     elif deep:  # colour, of which Pillow takes the high byte
-        _refuse_dim(np.asarray(image.convert("RGB")), 1)
+        _refuse_dim(np.asarray(image.convert("RGB")).max())
     alpha = image.convert("RGBA").getchannel("A") if image.has_transparency_data else None
     if image.mode not in ("L", "RGB", "CMYK"):
         image = image.convert("L" if image.mode == "LA" else "RGB")
@@ -187,16 +187,16 @@ def _rgb(image, deep=False, inverted=False):
 
 
 def _high_byte(values):
-    _refuse_dim(values, 256)
+    _refuse_dim(values.max() / 256 or DIM)  # all black may be
     return (values >> 8).astype(np.uint8)
 
 
-def _refuse_dim(values, unit):
-    """Refuse 8 to 12 bits in a file of 16, which would become black; a wholly black one may be."""
-    if 0 < values.max() < DIM * unit:
+def _refuse_dim(brightest):
+    """Refuse 8 to 12 bits in a file of 16, which would become black, and different ones alike."""
+    if brightest < DIM:
         raise ValueError(
-            f"16 bits whose brightest pixel is {values.max() / unit / 256:.1%} of full: bring it "
-            "to 8 bits yourself, since only you know its range"
+            f"16 bits whose brightest pixel is {brightest / 256:.1%} of full: bring it to 8 bits "
+            "yourself, since only you know its range"
         )
 
 

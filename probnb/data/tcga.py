@@ -19,24 +19,12 @@ from .survival import Cohort
 
 __all__ = ["COHORTS", "POOLS", "STAGES", "coarse_stage", "read_tcga", "sign_log"]
 
-COHORTS = {
-    "blca": "bladder",
-    "brca": "breast",
-    "coadread": "colon and rectum",
-    "gbmlgg": "brain",
-    "hnsc": "head and neck",
-    "kirc": "kidney, clear cell",
-    "kirp": "kidney, papillary",
-    "lihc": "liver",
-    "luad": "lung adenocarcinoma",
-    "lusc": "lung, squamous cell",
-    "paad": "pancreas",
-    "skcm": "melanoma",
-    "stad": "stomach",
-}
+_NAMES = "blca brca coadread gbmlgg hnsc kirc kirp lihc luad lusc paad skcm stad"
+
+COHORTS = tuple(_NAMES.split())
 """Cohorts by the name of their file, ``tcga_<name>.csv.zip``."""
 
-POOLS = {"lung": ("luad", "lusc"), "all": tuple(COHORTS)}
+POOLS = {"lung": ("luad", "lusc"), "all": COHORTS}
 """Names for several cohorts together; ``"lung"`` is the paper's choice."""
 
 STAGES = ("I", "II", "III", "IV", "unknown")
@@ -81,7 +69,7 @@ def coarse_stage(stage):
     return found.group(1) if found else "unknown"
 
 
-def read_tcga(folder, cohorts="lung", genes=None):
+def read_tcga(folder, cohorts="lung"):
     """Read patients of one or more cohorts.
 
     Parameters
@@ -90,22 +78,20 @@ def read_tcga(folder, cohorts="lung", genes=None):
         Where ``tcga_<cohort>.csv.zip`` lie and, for the stages, ``clinical.csv``.
     cohorts : {"lung", "all"} or sequence of str, default="lung"
         Names from `COHORTS`, or of a pool of them.
-    genes : sequence of str, optional
-        Names of genes without ``_rnaseq``; by default those that all cohorts have.
 
     Returns
     -------
     probnb.data.survival.Cohort
-        Inputs are the genes on a signed logarithmic scale, in the order of their names, and where
-        there are several cohorts an indicator of each. Covariates are ``stage``, ``age`` in years
-        (NaN where missing), ``sex`` (unknown where missing) and ``cohort``.
+        Inputs are the genes that all cohorts have, on a signed logarithmic scale, in the order of
+        their names, and where there are several cohorts an indicator of each. Covariates are
+        ``stage``, ``age`` in years (NaN where missing), ``sex`` (unknown where missing) and
+        ``cohort``.
 
     Raises
     ------
     ValueError
-        If a cohort is unknown, a file or column is missing, a cohort lacks a gene that was asked
-        for or a value of it, a patient has no barcode, follow-up or censoring, a time is negative,
-        or a patient's rows disagree.
+        If a cohort is unknown, a file or column is missing, a gene has no value, a patient has no
+        barcode, follow-up or censoring, a time is negative, or a patient's rows disagree.
 
     Notes
     -----
@@ -118,7 +104,9 @@ def read_tcga(folder, cohorts="lung", genes=None):
     if not names:
         raise ValueError("cohorts must name at least one cohort; got none.")
     tables = {name: _read(_file(folder, name)) for name in names}
-    genes = _genes(tables, genes)
+    of = [{c for c in table if c.endswith("_rnaseq")} for table in tables.values()]
+    if not (genes := sorted(set.intersection(*of))):
+        raise ValueError(f"cohorts must have genes in common; {', '.join(names)} have none.")
     slides = pd.concat({name: table[[*NEEDED, *genes]] for name, table in tables.items()})
     slides = slides.copy().droplevel(1).rename_axis("cohort").reset_index()
     _check_values(slides, genes)
@@ -175,25 +163,6 @@ def _read(path):
                 f"{table[column].astype(object).iloc[row]!r} in row {row}."
             )
     return table
-
-
-def _genes(tables, genes):
-    """Columns of the genes asked for, or of those that all tables have."""
-    of = {k: {c for c in t.columns if c.endswith("_rnaseq")} for k, t in tables.items()}
-    if genes is None:
-        common = sorted(set.intersection(*of.values()))
-        if not common:
-            raise ValueError(f"cohorts must have genes in common; {', '.join(of)} have none.")
-        return common
-    columns = [f"{gene}_rnaseq" for gene in genes]
-    for column in columns:
-        lacking = [name for name, own in of.items() if column not in own]
-        if lacking:
-            raise ValueError(
-                f"genes must be in every cohort; {column.removesuffix('_rnaseq')!r} is missing "
-                f"from {', '.join(lacking)}."
-            )
-    return columns
 
 
 def _check_values(slides, genes):

@@ -1,4 +1,4 @@
-"""Where trainings run: each on a device of its own, or one over several devices.
+"""Where trainings run, each on a device of its own or one over several, and how far they are.
 
 Processes are joblib's, which start as readily from a notebook as from a script, raise in the
 caller what was raised in one of them, and are ended when one fails.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 import threading
 import warnings
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from pathlib import Path
 import filelock
 import joblib
 import torch
+import tqdm.auto
 from lightning_fabric.plugins.environments.lightning import (
     LightningEnvironment,
     find_free_network_port,
@@ -27,7 +29,7 @@ from ..data.base import ProbabilityData, Splits
 from ..training.batches import make_fabric
 from ..validation import check_integer
 
-__all__ = ["Place", "can_spread", "check_devices"]
+__all__ = ["Epochs", "Place", "Shared", "can_spread", "check_devices", "epoch_bar"]
 
 
 def check_devices(devices, device):
@@ -237,3 +239,58 @@ def _not_an_orphan():
     finally:
         over.set()
         watcher.join()
+
+
+@contextmanager
+def epoch_bar(total, show):
+    """Show a bar of `total` epochs while the block runs; yields a folder for `Epochs` and locks.
+
+    The environment variable ``PROBNB_PROGRESS=text`` makes it plain text.
+    """
+    text, over = os.environ.get("PROBNB_PROGRESS") == "text", threading.Event()
+    make = tqdm.tqdm if text else tqdm.auto.tqdm
+    bar = make(total=total, unit="epoch", disable=not show, mininterval=5 if text else 0.1)
+    with bar, tempfile.TemporaryDirectory(prefix="probnb-") as folder:
+        Path(folder, "epochs").touch()
+
+        def update():
+            lines = Path(folder, "epochs").read_text().splitlines()
+            bar.update(len(lines) - bar.n)
+            if lines:
+                bar.set_description_str(lines[-1], refresh=text)
+
+        def watch():
+            while not over.wait(5 if text else 0.5):
+                update()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield folder
+        finally:
+            over.set()
+            watcher.join()
+            update()
+
+
+@dataclass
+class Epochs:
+    """Counts a training's epochs for the bar, in whichever process: a line an epoch in a file."""
+
+    folder: str
+    label: str
+    expected: int
+    seen: int = 0
+
+    def count(self, record):
+        """Count one more; the bar counts on `expected` of them at most."""
+        self.seen += 1
+        self._add(int(self.seen <= self.expected))
+
+    def finish(self):
+        """Count what was spared: resumed, stopped early, or another's work."""
+        self._add(max(0, self.expected - self.seen))
+
+    def _add(self, epochs):
+        with open(Path(self.folder, "epochs"), "a") as file:
+            file.write(f"{self.label}\n" * epochs)

@@ -165,13 +165,12 @@ def _plain(name, kept):
 
 def _held_out(one, y, weights, folds):
     """Validation predictions, by a calibrator that has not seen the row where there are folds."""
-    p = one.model.probabilities(one.logits)
-    if one.model.calibrator is not None:
-        x = map_input(one.logits)
-        for fit, judge in folds:
-            calibrator = clone(one.model.calibrator)
-            calibrator.fit(x[fit], y[fit], sample_weight=weights[fit])
-            p[judge] = calibrator.predict_proba(x[judge])[:, 1]
+    if one.model.calibrator is None or not folds:
+        return one.model.probabilities(one.logits)
+    x, p = map_input(one.logits), np.empty(len(y))
+    for fit, judge in folds:
+        calibrator = clone(one.model.calibrator).fit(x[fit], y[fit], sample_weight=weights[fit])
+        p[judge] = calibrator.predict_proba(x[judge])[:, 1]
     return p
 
 

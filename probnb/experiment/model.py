@@ -126,7 +126,7 @@ class KeptModel:
             fabric, networks = make_fabric(device, precision), []
             for weights in self.members:
                 with torch.device("meta"):  # no weights are drawn only to be replaced
-                    net = self.network.build(_Shape((1, self.channels)))
+                    net = self.network.build(torch.empty(1, self.channels))
                 full = {k: v.float() if v.is_floating_point() else v for k, v in weights.items()}
                 net.load_state_dict(full, assign=True)  # whatever they were kept in
                 networks.append(fabric.setup(net))
@@ -142,13 +142,6 @@ class KeptModel:
         x = map_input(self.logits(data) if logits is None else logits)
         given = {} if data.weights is None else {"sample_weight": data.weights.cpu().numpy()}
         return replace(self, calibrator=calibrator.fit(x, data.outcomes.cpu().numpy(), **given))
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """What a network asks of its inputs."""
-
-    shape: tuple
 
 
 def map_input(logits):

@@ -16,9 +16,9 @@ from ..training import targets as schedules
 from ..training.cape import CAPE
 from ..training.loop import Recipe
 from ..training.models import Network, network
-from ..training.targets import Observed
+from ..training.targets import Observed, left_out
 
-__all__ = ["Job", "before", "describe", "job_key", "lineage", "plan", "sub_seed"]
+__all__ = ["Job", "cost_of", "job_key", "lineage", "passes", "plan", "sub_seed"]
 
 
 @dataclass(frozen=True)
@@ -158,26 +158,19 @@ def _teachers(method, profile, network, seed):
     """The networks that a row's targets come from: of a row as it is, or on folds."""
     if method.teachers is None:
         return ()
-    row = METHODS[method.teachers]
-    if not method.folds:
-        teachers = _row(row, profile, network, seed)
-        if len(teachers) > _members(row, profile):
-            raise ValueError(
-                f"teachers must be a row with one candidate; {method.teachers!r} has several."
-            )
-        return tuple(teachers)
-    teachers = []
-    for repeat, k in itertools.product(range(method.repeats), range(method.folds)):
-        member = repeat * method.folds + k
+    row, teachers = METHODS[method.teachers], []
+    for member in range(method.folds * method.repeats or _members(row, profile)):
         job, *others = _candidates(row, profile, network, seed, member)
         if others:
             raise ValueError(
                 f"teachers must be a row with one candidate; {method.teachers!r} has several."
             )
-        recipe = job.recipe
-        if recipe.schedule == "plateau":  # cross entropy without an end is for figures
-            recipe = replace(recipe, patience=profile.patience)
-        teachers.append(replace(job, recipe=recipe, fold=(k, method.folds, seed + repeat)))
+        if method.folds:
+            repeat, which = divmod(member, method.folds)
+            job = replace(job, fold=(which, method.folds, seed + repeat))
+            if job.recipe.schedule == "plateau":  # cross entropy without an end is for figures
+                job = replace(job, recipe=replace(job.recipe, patience=profile.patience))
+        teachers.append(job)
     return tuple(teachers)
 
 
@@ -314,3 +307,64 @@ def _fields(value):
         for f in fields(value)
         if not f.metadata.get("later") or getattr(value, f.name) != f.default
     }
+
+
+def passes(job, fit, splits, patience, last=False):
+    """Return how many images a training has to see, once forward and once back.
+
+    Parameters
+    ----------
+    job : Job
+        The training.
+    fit : Fit
+        Its result.
+    splits : probnb.data.Splits
+        Its data.
+    patience : int
+        After how many epochs without improvement one stops who needs no figure of what comes then:
+        a plateau without an end, of which the kept epoch is read, is charged so many more.
+    last : bool, default=False
+        Whether the last epoch is read.
+
+    Returns
+    -------
+    int
+        Epochs times training rows; twice that with an adversarial step.
+    """
+    epochs, recipe = len(fit.history) - 1, job.recipe
+    if recipe.patience is None and recipe.schedule == "plateau" and not last:
+        epochs = min(epochs, fit.best_epoch + patience)
+    rows = len(splits.train)
+    if job.fold is not None:
+        rows -= len(left_out(splits, job.fold))
+    return epochs * rows * (2 if recipe.adversarial else 1)
+
+
+def cost_of(candidates, fits, splits, patience, unit, last=False):
+    """Return the cost of a row: all its candidates, and everything that they rest on.
+
+    Parameters
+    ----------
+    candidates : list of Job
+        The row's, from `probnb.experiment.plan.plan`.
+    fits : dict of Job to Fit
+        Of all of `probnb.experiment.plan.lineage`.
+    splits : probnb.data.Splits
+        The data.
+    patience : int
+        See `passes`.
+    unit : int
+        The passes of one cross-entropy training.
+    last : bool, default=False
+        Whether the row reads the last epoch.
+
+    Returns
+    -------
+    float
+        In units of that training; a training that two candidates share counts once.
+    """
+    distinct = dict.fromkeys(step for job in candidates for step in lineage(job))
+    seen = [
+        passes(job, fits[job], splits, patience, last and job in candidates) for job in distinct
+    ]
+    return sum(seen) / unit

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..data.files import LINKED, PICTURE, read_files
+from ..data.files import LINKED, PICTURE, list_files, read_files
 from ..data.image_arrays import is_array, open_array
-from ..data.images import list_images
 from ..data.pictures import decode, decode_array
 
 __all__ = ["image_entries", "predict_entries", "predict_images"]
@@ -98,7 +97,7 @@ def image_entries(images, key=None):
         return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
     if path.is_file() and PICTURE.search(path.name):
         return 1, iter([(path.name, path.read_bytes(), None)])
-    listing = list_images(path)
+    listing = list_files(path)
     pictures = listing.pictures()
     names = {listing.files[name]: name for name in pictures if name in listing.files}
     if left := listing.left_out():

@@ -74,18 +74,9 @@ class Profile:
     grid: dict = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
-        for name in (
-            "size",
-            "width",
-            "epochs",
-            "patience",
-            "plateau_patience",
-            "batch_size",
-            "finetune_epochs",
-            "members",
-            "candidates",
-        ):
-            check_integer(getattr(self, name), name)
+        for one in fields(self):
+            if one.type == "int":
+                check_integer(getattr(self, one.name), one.name)
         for count in self.images if isinstance(self.images, tuple) else (self.images,):
             if count is not None:
                 check_integer(count, "images")
@@ -127,60 +118,18 @@ PROFILE_FIELDS = (*(f.name for f in fields(Profile) if f.name != "grid"), *GRID_
 
 PROFILES = {
     "smoke": Profile(
-        images=300,
-        size=32,
-        width=8,
-        stem="small",
-        epochs=3,
-        patience=2,
-        plateau_patience=1,
-        batch_size=64,
-        finetune_epochs=2,
-        members=2,
-        candidates=1,
+        300, 32, 8, "small", 3, 2, 1, 64, finetune_epochs=2, members=2, candidates=1,
         grid={"bins": (5,), "neighbours": (50,)},
     ),
     "quick": Profile(
-        images=(3000, 600, 2329),
-        size=20,
-        width=12,
-        stem="small",
-        epochs=36,
-        patience=4,
-        plateau_patience=4,
-        batch_size=64,
-        learning_rate=0.05,
-        finetune_epochs=3,
-        members=3,
-        candidates=1,
-        grid={"finetune_learning_rate": (1e-2, 1e-3)},
+        (3000, 600, 2329), 20, 12, "small", 36, 4, 4, 64, learning_rate=0.05, finetune_epochs=3,
+        members=3, candidates=1, grid={"finetune_learning_rate": (1e-2, 1e-3)},
     ),
-    "cpu": Profile(
-        images=None,
-        size=32,
-        width=8,
-        stem="small",
-        epochs=24,
-        patience=5,
-        plateau_patience=5,
-        batch_size=128,
-        finetune_epochs=8,
-        members=3,
-    ),
+    "cpu": Profile(None, 32, 8, "small", 24, 5, 5, 128, finetune_epochs=8, members=3),
     "paper": Profile(
-        images=None,
-        size=200,
-        width=64,
-        stem="large",
-        epochs=200,
-        patience=20,
-        plateau_patience=5,
-        batch_size=256,
-        finetune_epochs=100,
-        adversarial=0.01,
-        candidates=4,
+        None, 200, 64, "large", 200, 20, 5, 256, finetune_epochs=100, adversarial=0.01, candidates=4
     ),
-}
+}  # fmt: skip
 """Profiles by name, from the quickest; ``quick`` is the default."""
 
 

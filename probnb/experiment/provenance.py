@@ -87,6 +87,7 @@ def _source(function):
         return function.__code__.co_code.hex()
 
 
+@functools.cache
 def _plain(text):
     """Code as it parses, without comments and without text that stands alone."""
     tree = ast.parse(text)

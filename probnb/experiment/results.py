@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 TABLES = ("predictions", "chosen", "epochs")
+PARTS = ("val", "test")
 
 
 @dataclass(frozen=True)
@@ -90,34 +91,22 @@ def collect(jobs, fits, splits, rows=METHODS):
         raise ValueError(f"splits must have two outcomes; got {splits.train.classes}.")
     columns, chosen, names = {}, [], _fit_names(jobs, rows)
     for name, candidates in jobs.items():
-        method = rows[name]
-        teams = {}  # the members of an ensemble that share their settings
+        method, teams = rows[name], {}  # the members of an ensemble share their settings
         for job in candidates:
             teams.setdefault(job.tuned, []).append(job)
-        raw = {tuned: _average(method, [fits[j] for j in team]) for tuned, team in teams.items()}
-        losses = {tuned: _cross_entropy(p["val"], splits.val) for tuned, p in raw.items()}
+        said = {tuned: _average(method, [fits[j] for j in team]) for tuned, team in teams.items()}
+        losses = {tuned: _cross_entropy(p["val"], splits.val) for tuned, (p, _) in said.items()}
         best = min(losses, key=losses.get)
-        columns[name] = _calibrated(method, raw[best], splits.val)
+        columns[name] = _calibrated(method, *said[best], splits.val)
         for tuned, team in teams.items():
-            chosen += [
-                {
-                    "method": name,
-                    "fit": names[job],
-                    **dict(tuned),
-                    "val_ce": losses[tuned],
-                    **_kept(method, job, fits),
-                    "chosen": tuned == best,
-                }
-                for job in team
-            ]
-    tables = [_known(splits.val, "val"), _known(splits.test, "test")]
-    predictions = pd.concat(
-        [
-            table.assign(**{name: p[part] for name, p in columns.items()})
-            for table, part in zip(tables, ("val", "test"))
-        ],
-        ignore_index=True,
-    )
+            known = {**dict(tuned), "val_ce": losses[tuned]}
+            for job in team:
+                kept = {**_kept(method, job, fits), "chosen": tuned == best}
+                chosen.append({"method": name, "fit": names[job], **known, **kept})
+    tables = [
+        _known(getattr(splits, part), part).assign(**{k: p[part] for k, p in columns.items()})
+        for part in PARTS
+    ]
     epochs = [
         pd.DataFrame(fits[job].history).assign(fit=label, method=label.split()[0])
         for job, label in names.items()
@@ -128,7 +117,7 @@ def collect(jobs, fits, splits, rows=METHODS):
         "rows": {name: _spelt(rows[name]) for name in jobs if rows[name] != METHODS.get(name)},
     }
     return Results(
-        predictions,
+        pd.concat(tables, ignore_index=True),
         pd.DataFrame(chosen),
         pd.concat(epochs, ignore_index=True),
         tuple(name for job, name in names.items() if fits[job].stale),
@@ -144,50 +133,39 @@ def _spelt(method):
 
 def _known(data, split):
     """What is known of the rows of one part."""
-    columns = {"split": split, "id": data.ids, "y": data.outcomes.cpu().numpy().astype(int)}
-    for name, values in (("p", data.probabilities), ("weight", data.weights)):
-        if values is not None:
-            columns[name] = values.double().cpu().numpy()
-    if data.groups is not None:
-        columns["group"] = data.groups
-    return pd.DataFrame(columns)
+    columns = {"split": split, "id": data.ids, "y": _numpy(data.outcomes).astype(int)}
+    columns |= {"p": _numpy(data.probabilities), "weight": _numpy(data.weights)}
+    columns["group"] = data.groups
+    return pd.DataFrame({name: value for name, value in columns.items() if value is not None})
+
+
+def _numpy(values):
+    return None if values is None else values.double().cpu().numpy()
 
 
 def _average(method, fits):
-    """Probabilities of outcome 1 on validation and test data, averaged over networks."""
-    return {
-        part: torch.stack([f.logits[f"{method.epoch}_{part}"].double().softmax(1) for f in fits])
-        .mean(0)[:, 1]
-        .numpy()
-        for part in ("val", "test")
-    } | {"logits": [{p: f.logits[f"{method.epoch}_{p}"] for p in ("val", "test")} for f in fits]}
+    """Probabilities of outcome 1 of each part, averaged over networks, and logits to calibrate."""
+    each = {p: torch.stack([f.logits[f"{method.epoch}_{p}"].double() for f in fits]) for p in PARTS}
+    p = {part: z.softmax(2).mean(0)[:, 1].numpy() for part, z in each.items()}
+    if len(fits) > 1:  # of an average there are no logits but those of its probabilities
+        return p, {part: logits_from_probabilities(value) for part, value in p.items()}
+    return p, {part: z[0].numpy() for part, z in each.items()}
 
 
-def _calibrated(method, raw, val):
+def _calibrated(method, p, z, val):
     """Probabilities of a row after its calibrator, which is fitted to validation data."""
     if method.calibrator is None:
-        return raw
-    if len(raw["logits"]) == 1:
-        z = {part: raw["logits"][0][part].double().numpy() for part in ("val", "test")}
-    else:  # of an average there are no logits but those of its probabilities
-        z = {part: logits_from_probabilities(raw[part]) for part in ("val", "test")}
-    weights = None if val.weights is None else val.weights.cpu().numpy()
+        return p
     calibrator = CALIBRATORS[method.calibrator]()
-    calibrator.fit(
-        z["val"],
-        val.outcomes.cpu().numpy(),
-        sample_weight=weights,
-    )
-    return {part: calibrator.predict_proba(z[part])[:, 1] for part in ("val", "test")}
+    calibrator.fit(z["val"], _numpy(val.outcomes), sample_weight=_numpy(val.weights))
+    return {part: calibrator.predict_proba(z[part])[:, 1] for part in PARTS}
 
 
 def _cross_entropy(p, data):
     """Mean negative log-likelihood; infinite where a certain prediction is wrong."""
-    y = data.outcomes.cpu().numpy()
     with np.errstate(divide="ignore"):
-        terms = -np.log(np.where(y == 1, p, 1 - p))
-    weights = None if data.weights is None else data.weights.cpu().numpy()
-    return float(np.average(terms, weights=weights))
+        terms = -np.log(np.where(_numpy(data.outcomes) == 1, p, 1 - p))
+    return float(np.average(terms, weights=_numpy(data.weights)))
 
 
 def _kept(method, job, fits):
@@ -262,32 +240,29 @@ def write_results(directory, results, changed=None, **facts):
     """
     settings = facts.pop("settings", None)
     base = facts.pop("base", PROFILES.get(facts["profile"]))
-    settings, base = (value and asdict(value) for value in (settings, base))
-    others = {name: results.made[name] for name in ("augment", "rows") if name in results.made}
-    others |= {name: value for name, value in (changed or {}).items()}
-    if facts.get("mirror"):
-        others["mirror"] = True
+    others = {k: results.made[k] for k in ("augment", "rows") if k in results.made}
+    others |= dict(changed or {}) | ({"mirror": True} if facts.get("mirror") else {})
     record = {
         **facts,
         **machine(),
         "altered": bool(others) or (settings is not None and settings != base),
         "changed": others,
-        "settings": settings,
+        "settings": settings and asdict(settings),
         "digest": results.made.get("digest"),
         "methods": [m for m in METHODS if m in results.predictions],
         "trained_by_other_code": list(results.foreign),
         "epochs": len(results.epochs.query("epoch > 0")),
-        "cpu_seconds": round(float(results.epochs.get("cpu_seconds", pd.Series()).sum()), 1),
-        "wall_seconds": round(float(results.epochs.get("seconds", pd.Series()).sum()), 1),
     }
+    for name, column in (("cpu_seconds", "cpu_seconds"), ("wall_seconds", "seconds")):
+        record[name] = round(float(results.epochs.get(column, pd.Series()).sum()), 1)
     record = json.loads(json.dumps(record, default=store.plain))  # what a reader of it will see
     name = "{task}-{data}-{profile}-seed{seed}".format(**facts)
     if record["altered"]:  # an altered recipe never passes for the profile
-        name += f"-{store.key({**settings, **others} if others else settings)[:8]}"
+        name += f"-{store.key({**(record['settings'] or {}), **others})[:8]}"
     folder = Path(directory) / name
     if (reason := _differs(folder, record)) is not None:
-        folder = folder.with_name(f"{name}-{store.key(_identity(record))[:8]}")
         record["altered"] = True
+        folder = folder.with_name(f"{name}-{store.key(_identity(record))[:8]}")
         warnings.warn(
             f"{name} holds a run with {reason}, which stays (remove it to replace it); this one is "
             f"{folder.name}.",
@@ -335,12 +310,9 @@ class StoredRun:
     record: dict
 
     def __str__(self):
-        faces = {"utkface": "UTKFace", "drawn": "drawn faces"}
-        data = faces.get(self.record["data"], self.record["data"])
-        altered = " altered" if self.record.get("altered") else ""
-        return "{task} ({0}, profile {profile}{1}, seed {seed})".format(
-            data, altered, **self.record
-        )
+        r, faces = self.record, {"utkface": "UTKFace", "drawn": "drawn faces"}
+        data, altered = faces.get(r["data"], r["data"]), " altered" * bool(r.get("altered"))
+        return f"{r['task']} ({data}, profile {r['profile']}{altered}, seed {r['seed']})"
 
 
 def read_results(run):

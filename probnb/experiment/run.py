@@ -21,9 +21,8 @@ from ..training import losses
 from ..training.batches import device_type, precision_of, predict_logits, probabilities
 from ..training.loop import Fit, fit
 from ..training.targets import Surroundings, teach, without
-from .devices import Place, Shared, can_spread, check_devices
-from .plan import Job, before, job_key, lineage
-from .progress import Epochs, epoch_bar
+from .devices import Epochs, Place, Shared, can_spread, check_devices, epoch_bar
+from .plan import before, job_key, lineage
 from .provenance import fingerprint
 
 __all__ = ["load_fit", "run_jobs", "stored_path"]
@@ -92,16 +91,17 @@ def run_jobs(
     every = list(dict.fromkeys(step for job in labels for step in lineage(job)))
     augment = splits.train.augment
     work = {
-        job: Work(job, stored_path(job, splits, directory, device), fingerprint(job, augment))
+        job: Work(stored_path(job, splits, directory, device), fingerprint(job, augment))
         for job in every
     }
-    stale = {}
-    for job in every:  # each after what it rests on
-        stale[job] = _stale(work[job], work, stale)
-    again = [job for job in every if stale[job] is None or (retrain and stale[job])]
-    for job in every:  # what rests on them is looked at again when they are there
-        if job not in again and any(one in again for one in before(job)):
-            again.append(job)
+    for one in work.values():
+        store.load_or_set_aside(one.path)  # a damaged one is made again
+    stale = _stale(work)
+    again = set()
+    for job in every:  # also what rests on one that is made again: it is looked at then
+        missing = stale[job] is None or (retrain and stale[job])
+        if missing or any(one in again for one in before(job)):
+            again.add(job)
     kept = [job for job in every if stale[job] and job not in again]
     if kept:
         names = ", ".join(sorted({labels.get(job, "a start") for job in kept}))
@@ -111,10 +111,11 @@ def run_jobs(
             "makes them anew.",
             stacklevel=2,
         )
+    again = [job for job in every if job in again]
     again.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
     total = sum(_expected(job.recipe) for job in again)
-    with epoch_bar(total, progress and again) as advance:
-        place = replace(place, locks=advance.folder)
+    with epoch_bar(total, progress and again) as folder:
+        place = replace(place, locks=folder)
         shared = Shared(splits)
         for stage in sorted({_depth(job) for job in again}):  # a start before what it starts
             todo = [job for job in again if _depth(job) == stage]
@@ -122,23 +123,20 @@ def run_jobs(
                 here = replace(place, spread=_few(todo, splits, place))
                 calls = []
                 for job in todo:
-                    counted = Epochs(advance, labels.get(job, "its start"), _expected(job.recipe))
+                    counted = Epochs(folder, labels.get(job, "its start"), _expected(job.recipe))
                     some = {one: work[one] for one in (job, *before(job))}
                     options = (shared, some, here, counted, retrain, wait)
                     calls.append(joblib.delayed(_run_job)(job, *options))
                 done = here.call(calls)
                 todo = [job for job, finished in zip(todo, done) if not finished]
-    stale = {}
-    for job in every:
-        stale[job] = _stale(work[job], work, stale)
+    stale = _stale(work)
     return {job: load_fit(work[job].path, splits, bool(stale[job])) for job in labels}
 
 
 @dataclass(frozen=True)
 class Work:
-    """A training, the file that it is kept in, and the fingerprint of today's code."""
+    """The file that a training is kept in, and the fingerprint of today's code."""
 
-    job: Job
     path: Path
     code: str
 
@@ -163,19 +161,23 @@ def _ids(splits):
     return {name: [str(i) for i in getattr(splits, name).ids.tolist()] for name in ("val", "test")}
 
 
-def _stale(one, work, stale):
-    """Whether a stored result was made by other code, or from what is no longer so; None: none."""
-    found = store.load_or_set_aside(one.path)
-    if found is None:
-        return None
-    rests = before(one.job)
-    if found[1]["code"] != one.code or any(stale.get(job) for job in rests):
-        return True
-    return found[1]["rests_on"] != _sums(rests, work) and all(work[j].path.exists() for j in rests)
+def _stale(work):
+    """Whether each result was made by other code, or from what is no longer so; None: not there."""
+    stale = {}
+    for job, one in work.items():  # each after what it rests on
+        rests, found = before(job), store.header(one.path) if one.path.exists() else None
+        stale[job] = found and (
+            found["code"] != one.code
+            or any(stale[other] for other in rests)
+            or (None not in (sums := _sums(rests, work)) and found["rests_on"] != sums)
+        )
+    return stale
 
 
 def _sums(jobs, work):
-    return [store.checksum(work[job].path) if work[job].path.exists() else None for job in jobs]
+    """Checksums of the results of some jobs, None where there is none."""
+    paths = [work[job].path for job in jobs]
+    return [store.header(path)["sha256"] if path.exists() else None for path in paths]
 
 
 def _labels(jobs):
@@ -225,10 +227,11 @@ def _run_job(job, shared, work, place, epochs, retrain, wait):
 
 def _finished(job, work, retrain):
     """Whether a result is there that rests on what is there now."""
-    found = store.load_or_set_aside(work[job].path)
-    if found is None or found[1]["rests_on"] != _sums(before(job), work):
+    if not work[job].path.exists():
         return False
-    return found[1]["code"] == work[job].code or not retrain
+    found = store.header(work[job].path)
+    same = found["code"] == work[job].code or not retrain
+    return same and found["rests_on"] == _sums(before(job), work)
 
 
 def _unfinished(job, work):

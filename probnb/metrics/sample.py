@@ -94,14 +94,10 @@ class Ranked:
         """Twice the rank of the middle of each value's rows, of shape (k, m)."""
         return 2 * self.up_to - self.mass
 
-    def cuts(self, bins):
-        """Return the first value of bins 1 to B - 1, of shape (k, B - 1); see `bin_cuts`."""
-        return bin_cuts(self.twice_rank, self.total, bins)
-
     def bin_gaps(self, bins):
         """Return weight and mean absolute gap of each bin, both (k, B); empty ones hold 0."""
         if bins not in self._bins:
-            edges = np.pad(self.cuts(bins), ((0, 0), (1, 1)))
+            edges = np.pad(bin_cuts(self.twice_rank, self.total, bins), ((0, 0), (1, 1)))
             edges[:, -1] = len(self.values)
 
             def sums(cumulated):
@@ -117,7 +113,8 @@ def bin_cuts(twice_rank, total, bins):
     r"""Return the first value of bins 1 to B - 1: the one rule that decides every bin.
 
     A value whose rows have the middle rank r belongs to bin :math:`\lfloor Br/\text{total} \rfloor`
-    (ranks cumulate weights). A middle that meets a cut but for rounding counts as on it.
+    (ranks cumulate weights). A middle that meets a cut but for rounding counts as on it, and
+    what is on a cut belongs to the bin above: of ``1 - p_hat`` the bins are mirrored but for these.
     """
     targets = 2 * total[:, None] * (np.arange(1, bins) / bins) - 1e-11 * total[:, None]
     rows = [np.searchsorted(ranks, target) for ranks, target in zip(twice_rank, targets)]

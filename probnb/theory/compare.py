@@ -20,18 +20,7 @@ from ..validation import check_choice
 from .errors import mse, mse_parts
 from .model import draw, stable_step
 
-__all__ = [
-    "Protocol",
-    "against_baseline",
-    "calibrated_targets",
-    "cape_curves",
-    "cape_variants",
-    "compare_methods",
-    "ridge",
-    "step_table",
-    "sweep",
-    "train",
-]
+CAPE = {"CaPE (bin)": "bin", "CaPE (kernel)": "kernel"}
 
 
 @dataclass(frozen=True)
@@ -137,11 +126,12 @@ def calibrated_targets(sample, protocol, estimator):
         if (t + protocol.phase) % protocol.every:
             return sample.outcomes
         predictions = torch.sigmoid(sample.logits(theta)).cpu().numpy()
-        if estimator == "bin":
-            rows = [p_emp_bin(p, y, protocol.bins) for p, y in zip(predictions, outcomes)]
-        else:
-            settings = protocol.neighbours, protocol.sigma
-            rows = [p_emp_kernel(p, y, *settings) for p, y in zip(predictions, outcomes)]
+        of, *settings = (
+            (p_emp_bin, protocol.bins)
+            if estimator == "bin"
+            else (p_emp_kernel, protocol.neighbours, protocol.sigma)
+        )
+        rows = [of(p, y, *settings) for p, y in zip(predictions, outcomes)]
         return torch.from_numpy(np.stack(rows)).to(theta.device)
 
     return targets
@@ -176,14 +166,14 @@ def ridge(sample, penalties):
     return torch.from_numpy(found).to(sample.inputs.device)
 
 
-def compare_methods(model, protocol=None):
+def compare_methods(model, protocol=Protocol()):
     """Run every method on the data sets of one model.
 
     Parameters
     ----------
     model : Model
         The setting.
-    protocol : Protocol, optional
+    protocol : Protocol, default=Protocol()
         How to run the methods.
 
     Returns
@@ -193,7 +183,6 @@ def compare_methods(model, protocol=None):
         `calibration` and `grouping` (see `probnb.theory.mse_parts`), and `chosen`: the training
         time, the CaPE epoch, or the ridge strength.
     """
-    protocol = Protocol() if protocol is None else protocol
     sample, validation, fit, unit = _prepare(model, protocol)
     stopped, when, norm, along = fit(sample.start, protocol.horizon)
     best = mse(norm, along, model.gamma).argmin(axis=1)[:, None]
@@ -201,16 +190,12 @@ def compare_methods(model, protocol=None):
     rows = {
         "oracle": (*pick, unit * best[:, 0]),
         "early stop": (*_lengths(stopped), unit * when),
-        "end of training": (
-            norm[:, -1],
-            along[:, -1],
-            np.full(len(norm), unit * (norm.shape[1] - 1)),
-        ),
+        "end of training": (norm[:, -1], along[:, -1], unit * (norm.shape[1] - 1)),
     }
-    for estimator in ("bin", "kernel"):
+    for name, estimator in CAPE.items():
         targets = calibrated_targets(sample, protocol, estimator)
         kept, when, *_ = fit(stopped, protocol.cape_horizon, targets)
-        rows[f"CaPE ({estimator})"] = (*_lengths(kept), when)
+        rows[name] = (*_lengths(kept), when)
     kept, when, *_ = fit(torch.zeros_like(sample.start), protocol.horizon)
     rows["early stop from 0"] = (*_lengths(kept), unit * when)
     found = ridge(sample, protocol.penalties)
@@ -236,14 +221,14 @@ def _prepare(model, protocol):
     return sample, validation, fit, unit
 
 
-def cape_curves(model, protocol=None):
+def cape_curves(model, protocol=Protocol()):
     """Error after the early stop: going on with the outcomes, or with CaPE's targets.
 
     Parameters
     ----------
     model : Model
         The setting.
-    protocol : Protocol, optional
+    protocol : Protocol, default=Protocol()
         How to run the methods.
 
     Returns
@@ -253,20 +238,16 @@ def cape_curves(model, protocol=None):
     curves : dict of ndarray of shape (r, k)
         Exact mean squared errors for "cross entropy", "CaPE (bin)" and "CaPE (kernel)".
     """
-    protocol = Protocol() if protocol is None else protocol
     sample, _, fit, unit = _prepare(model, protocol)
     stopped = fit(sample.start, protocol.horizon)[0]
-    goals = {"cross entropy": None}
-    for estimator in ("bin", "kernel"):
-        goals[f"CaPE ({estimator})"] = calibrated_targets(sample, protocol, estimator)
-    curves = {
-        name: mse(*fit(stopped, protocol.cape_horizon, goal)[2:], model.gamma)
-        for name, goal in goals.items()
-    }
+    curves = {}
+    for name in ("cross entropy", *CAPE):
+        goal = calibrated_targets(sample, protocol, CAPE[name]) if name in CAPE else None
+        curves[name] = mse(*fit(stopped, protocol.cape_horizon, goal)[2:], model.gamma)
     return unit * np.arange(curves["cross entropy"].shape[1]), curves
 
 
-def cape_variants(model, changes, protocol=None):
+def cape_variants(model, changes, protocol=Protocol()):
     """Run CaPE with other settings, on the same data.
 
     Parameters
@@ -275,7 +256,7 @@ def cape_variants(model, changes, protocol=None):
         The setting.
     changes : dict of dict
         By label, the fields of `Protocol` to change.
-    protocol : Protocol, optional
+    protocol : Protocol, default=Protocol()
         What they are changed from.
 
     Returns
@@ -283,7 +264,6 @@ def cape_variants(model, changes, protocol=None):
     DataFrame
         The table of `compare_methods` with a column `variant`.
     """
-    protocol = Protocol() if protocol is None else protocol
     tables = [
         compare_methods(model, replace(protocol, **change)).assign(variant=label)
         for label, change in changes.items()
@@ -291,14 +271,14 @@ def cape_variants(model, changes, protocol=None):
     return pd.concat(tables, ignore_index=True)
 
 
-def step_table(model, protocol=None):
+def step_table(model, protocol=Protocol()):
     """Take apart the first step after the early stop: how much confidence, how much direction.
 
     Parameters
     ----------
     model : Model
         The setting, with a signal.
-    protocol : Protocol, optional
+    protocol : Protocol, default=Protocol()
         How to run the methods.
 
     Returns
@@ -308,18 +288,17 @@ def step_table(model, protocol=None):
         time, its component along the estimate ("confidence"), its component towards the truth at
         right angles to the estimate ("direction"), and the standard error of the latter.
     """
-    protocol = replace(Protocol() if protocol is None else protocol, every=1)
+    protocol = replace(protocol, every=1)
     sample, _, fit, _ = _prepare(model, protocol)
     theta = fit(sample.start, protocol.horizon)[0]
     along = theta / theta.norm(dim=1, keepdim=True)
     truth = sample.truth - (along @ sample.truth)[:, None] * along
     truth = truth / truth.norm(dim=1, keepdim=True)
-    goals = {"cross entropy": sample.outcomes}
-    for estimator in ("bin", "kernel"):
-        targets = calibrated_targets(sample, protocol, estimator)
-        goals[f"CaPE ({estimator})"] = targets(1, theta)
     rows = {}
-    for name, goal in goals.items():
+    for name in ("cross entropy", *CAPE):
+        goal = sample.outcomes
+        if name in CAPE:
+            goal = calibrated_targets(sample, protocol, CAPE[name])(1, theta)
         step = -sample.gradient(theta, goal)
         new = (step * truth).sum(dim=1)
         parts = step.norm(dim=1), (step * along).sum(dim=1), new
@@ -348,7 +327,7 @@ def _table(method, norm, along, chosen, gamma):
     )
 
 
-def sweep(model, kappas, gammas, protocol=None):
+def sweep(model, kappas, gammas, protocol=Protocol()):
     """Run `compare_methods` on a grid of aspect ratios and signal strengths.
 
     Parameters
@@ -357,7 +336,7 @@ def sweep(model, kappas, gammas, protocol=None):
         The setting; its kappa and gamma are replaced.
     kappas, gammas : sequence of float
         The grid.
-    protocol : Protocol, optional
+    protocol : Protocol, default=Protocol()
         How to run the methods.
 
     Returns
@@ -366,13 +345,11 @@ def sweep(model, kappas, gammas, protocol=None):
         The tables of `compare_methods` one after the other, with columns `kappa` and `gamma`.
     """
     cells = [(kappa, gamma) for kappa in kappas for gamma in gammas]
-    return pd.concat(
-        [
-            compare_methods(replace(model, kappa=k, gamma=g), protocol).assign(kappa=k, gamma=g)
-            for k, g in cells
-        ],
-        ignore_index=True,
-    )
+    tables = [
+        compare_methods(replace(model, kappa=k, gamma=g), protocol).assign(kappa=k, gamma=g)
+        for k, g in cells
+    ]
+    return pd.concat(tables, ignore_index=True)
 
 
 def against_baseline(table, method, baseline="early stop"):

@@ -21,18 +21,6 @@ from .errors import exact_mse, mse
 from .logistic_normal import mean_slope, slope_bend
 from .model import check_step
 
-__all__ = [
-    "Trajectory",
-    "collapsed",
-    "flow_gap",
-    "gradient_descent",
-    "initial_slope",
-    "late_training",
-    "measured_slope",
-    "record_at",
-    "sgd",
-]
-
 
 @dataclass(frozen=True)
 class Trajectory:
@@ -206,7 +194,7 @@ def collapsed(norm, within=1e-3):
         return 2 * ndtr(-np.log((1 - within) / within) / norm)
 
 
-def sgd(sample, eta, steps, labels="observed", batch=50, half_life=None, record=None, seed=0):
+def sgd(sample, eta, steps, labels="observed", batch=50, record=None, seed=0):
     """Stochastic gradient descent of Appendix B, on finite or on resampled labels.
 
     Parameters
@@ -214,16 +202,13 @@ def sgd(sample, eta, steps, labels="observed", batch=50, half_life=None, record=
     sample : Sample
         Data sets and starting points.
     eta : float
-        First step size.
+        Step size.
     steps : int
         Iterations, each on one random batch.
     labels : {"observed", "resampled"}, default="observed"
         ``"resampled"`` draws fresh outcomes from the true probabilities in every iteration.
     batch : int, default=50
         Rows per iteration, drawn with replacement.
-    half_life : int, optional
-        Iterations after which the step size has halved: at iteration k it is
-        ``eta / (1 + k / half_life)``. Constant by default.
     record : sequence of int, optional
         Iterations to record; all by default.
     seed : int, default=0
@@ -255,10 +240,9 @@ def sgd(sample, eta, steps, labels="observed", batch=50, half_life=None, record=
             targets = (uniform < truth[each, rows]).double()
         else:
             targets = y[each, rows]
-        rate = eta if half_life is None else eta / (1 + k / half_life)
         inputs = X[each, rows]
         residual = torch.sigmoid(torch.linalg.vecdot(inputs, theta[:, None])) - targets
-        return theta - rate / batch * (residual[:, None] @ inputs)[:, 0]
+        return theta - eta / batch * (residual[:, None] @ inputs)[:, 0]
 
     return Trajectory(eta * record, *_run(sample, steps, update, record))
 

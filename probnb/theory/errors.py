@@ -15,8 +15,6 @@ from scipy.special import expit, logit
 from ..validation import check_number, check_probabilities
 from .logistic_normal import mean_sigmoid, mean_slope, product_moment
 
-__all__ = ["exact_mse", "fresh_predictions", "geometry", "mse", "mse_parts", "reliability"]
-
 
 def geometry(theta_hat, theta_star):
     r"""Return what the error of an estimate depends on: two lengths and a projection.

@@ -23,8 +23,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-__all__ = ["mean_sigmoid", "mean_slope", "product_moment", "slope_bend"]
-
 
 def _kolmogorov_rule(points=34, low=-1.75, high=1.55):
     """Nodes 4 K^2 and weights of the trapezoidal rule in log K; the mass outside is < 1e-16."""

@@ -15,8 +15,6 @@ import torch
 
 from ..validation import check_integer, check_number
 
-__all__ = ["Model", "Sample", "check_step", "draw", "stable_step"]
-
 
 @dataclass(frozen=True)
 class Model:

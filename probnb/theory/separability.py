@@ -14,9 +14,6 @@ from scipy.special import expit, ndtr
 
 from ..validation import check_integer, check_number, check_outcomes
 
-__all__ = ["critical_dimension", "is_separable", "max_margin", "separability_threshold"]
-
-
 # Nodes v and weights phi(v) dv on both sides of 0: the trapezoidal rule in log |v|, which is as
 # good at any steepness of a sigmoid in v; what lies beyond is below 1e-15.
 _U = np.linspace(-36, np.log(9), 400)

@@ -12,17 +12,7 @@ from torch import nn
 
 from ..validation import check_choice
 
-__all__ = [
-    "clear_unread_taps",
-    "cut",
-    "device_type",
-    "gather",
-    "make_fabric",
-    "precision_of",
-    "predict_logits",
-    "probabilities",
-    "use_fast_layout",
-]
+__all__ = ["device_type", "make_fabric", "precision_of", "predict_logits", "probabilities"]
 
 logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces every AMP set-up
 

@@ -16,15 +16,7 @@ from ..metrics.sample import check_row_weights
 from ..metrics.several import check_distributions
 from ..validation import check_choice, check_integer, check_number, check_pair
 
-__all__ = [
-    "CAPE",
-    "Calibrated",
-    "HeldOut",
-    "p_emp_bin",
-    "p_emp_cells",
-    "p_emp_kernel",
-    "p_emp_rest",
-]
+__all__ = ["Calibrated", "HeldOut", "p_emp_bin", "p_emp_cells", "p_emp_kernel", "p_emp_rest"]
 
 CAPE = {
     "printed": {

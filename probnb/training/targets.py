@@ -27,18 +27,7 @@ from ..validation import check_number
 from .batches import predict_logits, probabilities
 from .cape import Calibrated, HeldOut, must_be_bound
 
-__all__ = [
-    "TARGETS",
-    "Observed",
-    "Resampled",
-    "RunningMean",
-    "Smoothed",
-    "Surroundings",
-    "Taught",
-    "left_out",
-    "teach",
-    "without",
-]
+__all__ = ["TARGETS", "Observed", "Resampled", "RunningMean", "Smoothed", "Surroundings", "Taught"]
 
 
 @dataclass(frozen=True)

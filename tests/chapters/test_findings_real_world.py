@@ -168,6 +168,8 @@ def test_the_known_probability_is_of_400_continuations():
 def test_patients_by_rule():
     study_of, auc = patients("lung"), patients("lung")["scores"].query("metric == 'auc'")
     assert study_of["record"]["patients"] == 903
+    assert of_patients("lung", "ce", "Constant").units == 436
+    says("the 436 lung patients whose outcome is known")
     auc = auc[auc["rule"] == "ipcw"].set_index("method")["value"] * 100
     gap = of_patients("lung", "ce", "Constant", metric="auc")
     says(

@@ -87,8 +87,8 @@ def test_folder_and_archive_are_the_same_images(folder, archive, tmp_path):
     for other in (theirs, again):
         assert torch.equal(ours[0], other[0])
         assert np.array_equal(ours[1], other[1]) and np.array_equal(ours[2], other[2])
-    images, labels, part, ordered, _ = ours
-    assert images.shape == (70, 3, SIDE, SIDE) and not ordered
+    images, labels, part, names, _ = ours
+    assert images.shape == (70, 3, SIDE, SIDE) and names[0] == "0000.png"
     red = images[:, 0, 0, 0].numpy().astype(int)
     assert np.array_equal(labels, red // 20) and np.array_equal(part, red % 2)
     assert part.tolist() == sorted(part) and part.sum() == 30
@@ -96,7 +96,7 @@ def test_folder_and_archive_are_the_same_images(folder, archive, tmp_path):
 
 def test_a_damaged_cache_is_made_again(archive, tmp_path, caplog):
     first = read_cifar10(archive, cache_dir=tmp_path / "c")[0]
-    (cache,) = (tmp_path / "c").iterdir()
+    (cache,) = (tmp_path / "c").glob("*.npy")
     cache.write_bytes(b"damaged")
     assert torch.equal(read_cifar10(archive, cache_dir=tmp_path / "c")[0], first)
     assert "decoding again" in caplog.text
@@ -104,8 +104,8 @@ def test_a_damaged_cache_is_made_again(archive, tmp_path, caplog):
 
 def test_torchvisions_format_keeps_its_order(torchvision_folder):
     for path in (torchvision_folder, torchvision_folder / "cifar-10-batches-py"):
-        images, labels, part, ordered, _ = read_cifar10(path)
-        assert ordered and labels.tolist() == [(k + 3) % 10 for k in range(10)] + [
+        images, labels, part, names, _ = read_cifar10(path)
+        assert names is None and labels.tolist() == [(k + 3) % 10 for k in range(10)] + [
             (k + 7) % 10 for k in range(10)
         ]
         assert np.array_equal(images[:, 1, 5, 5], 20 * labels + part)
@@ -121,11 +121,12 @@ def test_torchvisions_files_are_not_unpickled_when_they_are_not_the_published_on
         read_cifar10(torchvision_folder)
 
 
-def test_images_without_parts_are_split_and_corrupt_ones_named(folder, tmp_path, caplog):
+def test_corrupt_images_and_others_are_named(folder, tmp_path, caplog):
     (folder / "train" / "cat" / "0001.png").write_bytes(b"not an image")
-    _, labels, part, _, _ = read_cifar10(folder / "train", cache_dir=tmp_path / "c")
-    assert len(labels) == 39 and 5 <= part.sum() <= 8
-    assert "skipped 1 corrupt files" in caplog.text and "cat/0001.png" in caplog.text
+    (folder / "stray.png").write_bytes(png(0))
+    _, labels, part, _, _ = read_cifar10(folder, cache_dir=tmp_path / "c")
+    assert len(labels) == 69 and part.sum() == 30
+    assert "skipped 2 files: ['stray.png', 'train/cat/0001.png']" in caplog.text
 
 
 def test_what_holds_no_classes_is_refused(tmp_path):
@@ -216,6 +217,40 @@ def test_counts_of_other_images_are_refused(archive, counted, tmp_path):
     (path / "counts.npy").unlink()
     with pytest.raises(FileNotFoundError, match=r"counts_dir must hold counts\.npy"):
         load_cifar10h("cat", archive, path, cache_dir=cache)
+
+
+def numbered(root, names):
+    """Test images whose colour is the class, under the names given as (class, file)."""
+    for part in ("train", "test"):
+        for j, (label, name) in enumerate(names):
+            file = root / part / CLASSES[label] / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(png(20 * label + 2 * j % 20))
+    return root
+
+
+def test_votes_meet_images_by_the_numbers_in_their_names(tmp_path):
+    """9 comes before 10, whatever the alphabet says; a name without a number is refused."""
+    labels = np.arange(30) % 10
+    np.save(tmp_path / "test_labels.npy", labels)
+    counts = 40 * np.eye(10, dtype=int)[labels]
+    counts[np.arange(30), (labels + 1) % 10] += np.arange(30)
+    np.save(tmp_path / "counts.npy", counts)
+    for kind, name in {
+        "rank": lambda i: f"{i // 10 + 8}.png",
+        "all": lambda i: f"{i}_x.png",
+    }.items():
+        root = numbered(tmp_path / kind, [(labels[i], name(i)) for i in range(30)])
+        data = load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
+        for part in data.splits.parts().values():
+            reds = part.inputs[:, 0, 0, 0].int().numpy()
+            assert (reds == 20 * labels[part.ids] + 2 * part.ids % 20).all()
+    root = numbered(tmp_path / "none", [(labels[i], f"{'abc'[i // 10]}.png") for i in range(30)])
+    with pytest.raises(ValueError, match=r"number of a test image in the name.*'a\.png'"):
+        load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
+    root = numbered(tmp_path / "off", [(labels[i], f"{29 - i}.png") for i in range(30)])
+    with pytest.raises(ValueError, match="the classes of data_dir's images by their numbers"):
+        load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
 
 
 def test_real_counts_name_the_images_own_class(data_dir):

@@ -114,6 +114,17 @@ def test_what_is_not_ferplus_is_refused(made, file, tmp_path):
         read_ferplus(tmp_path / "cut.npz")
 
 
+def test_votes_of_other_rows_and_files_of_other_kinds_are_refused_by_name(made, tmp_path):
+    write_csv(tmp_path, *made)
+    votes = pd.read_csv(tmp_path / "fer2013new.csv")
+    votes.sample(frac=1, random_state=0).to_csv(tmp_path / "fer2013new.csv", index=False)
+    with pytest.raises(ValueError, match="the same images row by row, as their columns Usage"):
+        read_ferplus(tmp_path)
+    (tmp_path / "fer2013.csv").write_text("emotion,pixels,Usage\n0,1 2,Training\n0,1,Training,4\n")
+    with pytest.raises(ValueError, match=r"data_dir: fer2013\.csv cannot be read: "):
+        read_ferplus(tmp_path)
+
+
 def test_real_ferplus_has_the_published_counts(data_dir):
     path = data_dir / "ferplus.npz"
     if not path.exists():

@@ -6,13 +6,10 @@ import io
 import lzma
 import os
 import struct
-import sys
 import tarfile
 import zipfile
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from probnb.data import files
 from probnb.data.files import list_files, read_files
@@ -80,11 +77,6 @@ def test_archive_that_breaks_off_is_refused(tmp_path, kind):
     [
         (b"7z\xbc\xaf\x27\x1c\0\4", "7z archive: unpack it with `7z x`"),
         (b"Rar!\x1a\x07\x01\x00", "RAR archive: unpack it with `unrar x`"),
-        pytest.param(
-            b"\x28\xb5\x2f\xfd\x04\x58",
-            "zstandard.*zstd -d",
-            marks=pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python reads it"),
-        ),
         (b"<!DOCTYPE html><html>", "web page.*download went wrong"),
         (b"version https://git-lfs.github.com/spec/v1", "Git LFS.*git lfs pull"),
         (b"not an archive at all" * 50, "cannot be read as an archive"),
@@ -119,38 +111,18 @@ def test_one_damaged_member_of_a_zip_is_that_member_alone(tmp_path):
     assert everything(path)[0] == {**CONTENT, "sub/b.jpg": None}
 
 
-def test_names_that_lead_out_are_never_read(tmp_path):
-    entries = [
-        ("../a.jpg", b"1"),
-        ("/b.jpg", b"2"),
-        ("x/../../c.jpg", b"3"),
-        ("./x/../d.jpg", b"4"),
-    ]
-    for pack in (tar_of, zip_of):
-        path = tmp_path / "x"
-        path.write_bytes(pack(entries))
-        found, skipped = everything(path)
-        assert found == {"d.jpg": b"4"}
-        assert len(skipped) == 3 and set(skipped.values()) == {"its name leads out of the archive"}
+@pytest.mark.parametrize("name", ["../a.jpg", "/b.jpg", "x/../../c.jpg", "..\\d.jpg"])
+def test_an_archive_with_names_that_lead_out_is_refused(tmp_path, name):
+    for pack in (tar_of, zip_of) if "\\" not in name else (zip_of,):
+        (tmp_path / "x").write_bytes(pack([("./y/../e.jpg", b"4"), (name, b"1")]))
+        with pytest.raises(ValueError, match=r"x' is refused: the name '.*[abcd]\.jpg' leads out"):
+            list_files(tmp_path / "x")
 
 
 def test_last_of_a_repeated_name_counts(tmp_path):
     path = tmp_path / "x.tar"
     path.write_bytes(tar_of([("a", b"old"), ("b", b"b"), ("a", b"new")]))
     assert everything(path)[0] == {"a": b"new", "b": b"b"}
-
-
-def test_symbolic_links_in_a_zip(tmp_path):
-    path = tmp_path / "x.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("sub/a", b"content")
-        for name, target in {"sub/b": "a", "c": "sub/b", "d": "/etc/passwd", "e": "../x"}.items():
-            info = zipfile.ZipInfo(name)
-            info.external_attr = 0o120777 << 16
-            archive.writestr(info, target)
-    found, skipped = everything(path)
-    assert found == {name: b"content" for name in ("sub/a", "sub/b", "c")}
-    assert skipped == {"d": "a link that leads out", "e": "a link that leads out"}
 
 
 def test_links_in_a_tar(tmp_path):
@@ -173,8 +145,8 @@ def test_links_in_a_tar(tmp_path):
             member.type, member.linkname = kind, target
             tar.addfile(member)
     found, skipped = everything(path)
-    assert found == {name: b"content" for name in ("sub/a", "sub/b", "c")}
-    assert skipped == {name: "a link that leads out" for name in ("d", "sub/e", "f")}
+    inside = {name: b"content" for name in ("sub/a", "sub/b", "c")}
+    assert found == inside | dict.fromkeys(("d", "sub/e", "f")) and not skipped
 
 
 def test_devices_and_pipes_are_named(tmp_path):
@@ -225,24 +197,3 @@ def test_names_that_are_not_unicode(tmp_path):
 def test_missing_path(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         list_files(tmp_path / "nowhere")
-
-
-@given(
-    st.sampled_from(list(PACK)),
-    st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8),
-    st.integers(0, 10_000),
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_hostile_archives_are_read_or_refused(tmp_path, kind, changes, cut):
-    content = bytearray(PACK[kind](CONTENT.items()))
-    for at, value in changes:
-        content[at % len(content)] = value
-    path = tmp_path / "x"
-    path.write_bytes(content[: max(1, cut % (2 * len(content)))])
-    try:
-        found, skipped = everything(path)
-    except ValueError as error:
-        assert "x'" in str(error)
-    else:
-        assert all(value is None or isinstance(value, bytes) for value in found.values())
-        assert all(skipped.values())

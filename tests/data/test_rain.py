@@ -229,7 +229,8 @@ def test_an_epoch_of_large_windows_holds_one_batch(tmp_path):
     maps = np.lib.format.open_memmap(tmp_path / "m.npy", "w+", np.int16, shape)
     frames = np.stack([np.arange(54) + k for k in (0, 2, 4)], 1).repeat(20, 0)
     windows = Windows(maps, 0.12, frames, np.zeros((len(frames), 2), int), 300)
-    data = ProbabilityData(windows, np.zeros(len(windows)), augment=(Turn(),))
+    scale = (torch.zeros(1, 3, 1, 1), torch.ones(1, 3, 1, 1))
+    data = ProbabilityData(windows, np.zeros(len(windows)), augment=(Turn(),), scale=scale)
     whole = np.prod(windows.shape)  # 292 MB; a batch of 32 is 9 MB, as float 35
     rows = torch.arange(64)
     tracemalloc.start()

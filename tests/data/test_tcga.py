@@ -77,10 +77,10 @@ def test_a_patient_of_two_stages_is_refused(folder):
         read_tcga(folder, "luad")
 
 
-def test_genes_by_name(folder):
-    assert read_tcga(folder, ["lusc"], genes=["C"]).inputs.shape == (40, 1)
-    with pytest.raises(ValueError, match=r"'C' is missing from luad"):
-        read_tcga(folder, genes=["C"])
+def test_cohorts_without_a_gene_in_common(folder):
+    table("lusc", genes=("D",)).to_csv(folder / "tcga_lusc.csv.zip")
+    with pytest.raises(ValueError, match="must have genes in common; luad, lusc have none"):
+        read_tcga(folder)
 
 
 def test_a_missing_value_of_a_gene_is_named(folder):

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from probnb.data.faces import load_faces
-from probnb.experiment.cost import cost_of, passes
-from probnb.experiment.plan import plan
+from probnb.experiment.plan import cost_of, passes, plan
 from probnb.experiment.profiles import make_profile
 from probnb.methods import METHODS
 from probnb.training.targets import left_out

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from probnb.model import Model, load_model
 
 from probnb.calibrators import PlattScaling
 from probnb.chapters.images.study import judged, keep_chosen, learning_curve, shortened
 from probnb.data import ProbabilityData, Splits
-from probnb.experiment.keep import Kept, _standard_error, choose_model, keep_models
+from probnb.experiment.keep import Kept, _standard_error, choice_folds, choose_model, keep_models
+from probnb.experiment.model import KeptModel, load_model
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import collect, on_test
@@ -56,8 +56,8 @@ def test_models_say_what_the_table_says(run, kept, splits):
         assert one.model.record["method"] == name and one.model.record["seed"] == 0
     assert len(kept["ensemble"].model.members) == 2
     frame = judged(kept, splits.test)
-    assert list(frame) == ["id", "y", "group", "CE early-stop", "Platt scaling", "Deep ensemble",
-                           "CE fine-tuned", "CaPE (bin)"]  # fmt: skip
+    assert list(frame) == ["id", "y", "group", "cluster", "CE early-stop", "Platt scaling",
+                           "Deep ensemble", "CE fine-tuned", "CaPE (bin)"]  # fmt: skip
     assert (frame["y"] == table["y"]).all()
 
 
@@ -72,7 +72,7 @@ def test_rows_of_the_last_epoch_are_not_kept(splits, run):
 def made(logits, calibrator=None, members=1):
     """A kept row with given validation log-odds."""
     z = np.stack([np.zeros_like(logits), logits], axis=1)
-    return Kept(Model(NETWORK, ({},) * members, 4, calibrator=calibrator), z[None], None)
+    return Kept(KeptModel(NETWORK, ({},) * members, 4, calibrator=calibrator), z[None], None)
 
 
 def test_the_plainest_of_what_cannot_be_told_apart_is_chosen():
@@ -112,6 +112,55 @@ def test_a_calibrator_is_judged_on_rows_that_it_was_not_fitted_to():
     assert table["nll"]["platt"] > np.log(2) + 0.01 and table["chosen"]["ce"]
 
 
+def grouped(groups, y, weights=None):
+    n = len(y)
+    return ProbabilityData(torch.zeros(n, 4), y, groups=np.asarray(groups), weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("groups", "y", "folds"),
+    [
+        (np.zeros(24), np.arange(24) % 2, 0),  # one hospital
+        (np.arange(24) // 12, np.arange(24) % 2, 2),
+        (np.arange(24) // 8, np.arange(24) % 2, 3),  # each left out once
+        (np.arange(24) // 2, np.arange(24) % 2, 5),
+        (np.arange(24) // 12, np.arange(24) >= 12, 0),  # a group holds one outcome
+        (np.arange(24) // 6, np.arange(24) // 6 % 2, 4),
+        (np.arange(24) // 6, np.arange(24) >= 6, 0),  # one group has all of outcome 0
+        (np.arange(24) // 2, np.arange(24) // 2 % 2, 5),
+    ],
+)
+def test_few_groups_have_fewer_folds_or_none_and_a_model_is_chosen(groups, y, folds):
+    """Every fit sees both outcomes, no group is judged by a calibrator that was fitted to it."""
+    val = grouped(groups, y)
+    plan = choice_folds(val)
+    assert len(plan) == folds
+    for fit_rows, rows in plan:
+        assert set(np.asarray(y)[fit_rows]) == {0, 1}
+        assert not set(groups[fit_rows]) & set(groups[rows])
+    if plan:
+        assert sorted(np.concatenate([rows for _, rows in plan])) == list(range(24))
+    z = np.random.default_rng(0).normal(size=24) + y
+    fitted = PlattScaling().fit(np.stack([0 * z, z], axis=1), np.asarray(y, int))
+    table = choose_model({"ce": made(z), "platt": made(z, fitted)}, val)
+    assert np.isfinite(table["nll"]).all() and table["chosen"].sum() == 1
+
+
+def test_rows_without_weight_are_no_outcomes_of_a_fold():
+    y = np.arange(24) % 2
+    weights = np.where((y == 1) & (np.arange(24) >= 12), 0.0, 1.0)
+    assert len(choice_folds(grouped(np.arange(24) // 12, y, weights))) == 0
+
+
+def test_one_group_is_certain_of_nothing():
+    """Its standard error is unknown, so that the plainest row is taken."""
+    y = np.arange(40) % 2
+    z = (2 * y - 1) * 0.5
+    val = grouped(np.zeros(40), y)
+    table = choose_model({"ce": made(z), "ensemble": made(2.0 * z, members=5)}, val)
+    assert table.index[0] == "ensemble" and table["chosen"]["ce"] and np.isinf(table["se"]).all()
+
+
 def test_standard_error_counts_groups_and_weights():
     rng = np.random.default_rng(3)
     x = rng.normal(size=50)
@@ -144,9 +193,10 @@ def test_learning_curve(run, kept, splits):
     p, y = kept["ce"].test, splits.test.outcomes.numpy()
     nll = -np.log(np.where(y == 1, p, 1 - p)).mean()
     np.testing.assert_allclose(points["nll"].iloc[-1], nll, rtol=1e-6)
-    assert list(differences.index) == ["half", *METHODS[1:]]
+    assert list(differences) == ["half", *METHODS[1:]]
     half_gap = points["nll"].iloc[2] - points["nll"].iloc[1]
-    np.testing.assert_allclose(differences.loc["half", "difference"], half_gap)
+    np.testing.assert_allclose(differences["half"].value, half_gap)
+    assert differences["half"].units == 50  # groups of two rows
 
 
 def test_the_chosen_model_is_saved_and_says_the_same(kept, splits, tmp_path):

@@ -30,12 +30,12 @@ from probnb.training.losses import CrossEntropy
 from probnb.training.models import network
 from probnb.training.targets import Observed, Resampled
 
-SMALL = make_profile("smoke", images=120, epochs=2, patience=1)
+SMALL = make_profile("smoke", images=120, size=16, width=4, epochs=2, patience=1)
 
 
 @pytest.fixture(scope="module")
 def splits():
-    return load_faces("linear", size=32, n=120, seed=0)
+    return load_faces("linear", size=16, n=120, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -432,7 +432,8 @@ def test_the_names_of_stored_runs_stand():
         if record.get("settings") and not record.get("mirror"):
             name = "{task}-{data}-{profile}-seed{seed}".format(**record)
             if record["altered"]:
-                name += f"-{store.key(record['settings'])[:8]}"
+                changed = record.get("changed") or {}
+                name += f"-{store.key({**record['settings'], **changed})[:8]}"
             assert path.parent.name == name
 
 
@@ -483,7 +484,7 @@ def test_a_damaged_file_is_set_aside_and_its_work_done_again(splits, tmp_path):
         with pytest.warns(UserWarning, match="damaged and was set aside"):
             again = run()
         assert torch.equal(first.logits["last_test"], again.logits["last_test"])
-    work = {job: experiment.Work(job, path, fingerprint(job))}
+    work = {job: experiment.Work(path, fingerprint(job))}
     experiment._unfinished(job, work).write_bytes(whole[:100])
     path.unlink()
     with pytest.warns(UserWarning, match="damaged and was set aside"):

@@ -29,10 +29,9 @@ def test_few_units_have_no_interval_wherever_one_is_made(units):
     assert np.isnan([band.low, band.high]).all() and band.mean > 0
 
 
-@pytest.mark.parametrize("groups", [9, 40])
-def test_intervals_of_the_brier_score_cover_over_groups(groups):
-    rng = np.random.default_rng(groups)
-    names, held, runs = np.repeat(np.arange(groups), 20), 0, 600
+def test_intervals_of_the_brier_score_cover_over_nine_groups(groups=9, runs=500):
+    rng = np.random.default_rng(0)
+    names, held = np.repeat(np.arange(groups), 20), 0
 
     def study(count):
         p_hat = rng.uniform(0.1, 0.9, (count, 20))

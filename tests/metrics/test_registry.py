@@ -48,6 +48,9 @@ def test_entries_say_what_they_need():
     assert [m.label for m in METRICS.values()] == [
         "MSE_p", "KL_p", "ECE", "MCE", "KS", "Brier", "AUC", "NLL"
     ]  # fmt: skip
+    values = evaluate([0, 1, 1], [1.0, 0.0, 0.5], p=[0.5, 0.2, 0.5])
+    for name, (low, high) in {k: m.bounds for k, m in METRICS.items()}.items():
+        assert low <= values[name] <= high
 
 
 def test_what_a_metric_says_of_itself_agrees_with_its_function():

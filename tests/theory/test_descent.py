@@ -103,7 +103,7 @@ def test_collapsed_share_equals_sampling():
 def test_resampled_labels_do_not_overfit():
     sample = draw(Model(n=200, kappa=0.5, replicates=3, seed=0))
     paths = {
-        labels: sgd(sample, 0.3, 3000, labels, batch=40, half_life=500, record=record_at(3000))
+        labels: sgd(sample, 0.1, 2000, labels, batch=200, record=record_at(2000))
         for labels in ("observed", "resampled")
     }
     assert (paths["resampled"].mse[:, -1] < 0.15 * paths["resampled"].mse[:, 0]).all()

@@ -117,9 +117,9 @@ def test_targets_are_what_the_teachers_say(splits, tmp_path):
     np.testing.assert_allclose(targets["distilled"], mean, atol=1e-6)
 
 
-def test_repeats_average_over_cuts(splits, monkeypatch):
-    twice = replace(METHODS["crossfit"], folds=3, repeats=2)
-    (job,) = plan(["twice"], PROFILE, network=NETWORK, rows={"twice": twice})["twice"]
+def test_repeats_average_over_cuts():
+    rows = {"twice": replace(METHODS["crossfit"], folds=3, repeats=2)}
+    (job,) = plan(rows, PROFILE, network=NETWORK, rows=rows)["twice"]
     assert [t.fold for t in job.teachers] == [(k, 3, s) for s in (0, 1) for k in range(3)]
     assert len({t.init_seed for t in job.teachers}) == 6
     assert all(t.recipe.patience == PROFILE.patience for t in job.teachers)

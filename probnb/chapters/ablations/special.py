@@ -10,8 +10,7 @@ import torch
 
 from ...calibrators import CALIBRATORS
 from ...data.base import one_hot
-from ...experiment.cost import cost_of, passes
-from ...experiment.plan import lineage, plan
+from ...experiment.plan import cost_of, lineage, passes, plan
 from ...experiment.run import run_jobs
 from ...methods import METHODS
 from ...metrics import brier, evaluate, nll

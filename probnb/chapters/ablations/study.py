@@ -15,8 +15,7 @@ from ...calibrators import CALIBRATORS
 from ...data.augment import Brightness, Mirror, Shift
 from ...data.drawn import VERSION
 from ...data.faces import load_faces
-from ...experiment.cost import cost_of, passes
-from ...experiment.plan import lineage, plan
+from ...experiment.plan import cost_of, lineage, passes, plan
 from ...experiment.provenance import machine
 from ...experiment.results import collect, on_test
 from ...experiment.run import run_jobs

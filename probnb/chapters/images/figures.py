@@ -13,11 +13,11 @@ __all__ = ["example_images", "learning_curve_figure"]
 
 
 def learning_curve_figure(points, differences, choice):
-    """Draw what more training images bring, beside what the chosen row brings.
+    """Draw what more training images bring, beside what the best other row brings.
 
     Parameters
     ----------
-    points, differences : DataFrame
+    points, differences : DataFrame, dict of str to Difference
         From `probnb.chapters.images.study.learning_curve`.
     choice : DataFrame
         From `probnb.experiment.keep.choose_model`.
@@ -28,17 +28,16 @@ def learning_curve_figure(points, differences, choice):
         Test negative log-likelihood against the number of training images.
     """
     _, ax = plt.subplots(figsize=(5.6, 3.6))
-    nll = points["nll"]
-    ends = np.abs(points[["low", "high"]].to_numpy().T - nll.to_numpy())
+    ends = np.abs(points[["low", "high"]].to_numpy().T - points["nll"].to_numpy())
     ax.errorbar(
-        points["rows"], nll, ends, color=COLOURS["blue"], marker="o", capsize=3,
-        label=METHODS["ce"].label,
+        points["rows"], points["nll"], np.nan_to_num(ends), color=COLOURS["blue"], marker="o",
+        capsize=3, label=METHODS["ce"].label,
     )  # fmt: skip
-    others = [name for name in choice.index if name in differences.index]
+    others = [name for name in choice.index if name in differences]
     if others:
-        value = nll.iloc[-1] + differences.loc[others[0], "difference"]
-        label = f"{METHODS[others[0]].label}, the best other row"
+        value = points["nll"].iloc[-1] + differences[others[0]].value
         beside = 1.05 * points["rows"].iloc[-1]  # not on the bar
+        label = f"{METHODS[others[0]].label}, the best other row"
         ax.plot(beside, value, "D", color=COLOURS["vermilion"], label=label)
     ax.set_xscale("log")
     ax.set_xticks(points["rows"], [f"{rows:,}" for rows in points["rows"]])
@@ -49,20 +48,7 @@ def learning_curve_figure(points, differences, choice):
 
 
 def example_images(data, columns=12):
-    """Show some images of each outcome, those of outcome 0 above.
-
-    Parameters
-    ----------
-    data : probnb.data.ProbabilityData
-        Images and outcomes.
-    columns : int, default=12
-        How many of each.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One sheet, the outcome at each image.
-    """
+    """Show some images of each outcome, those of outcome 0 above; the outcome in the corner."""
     y = data.outcomes.cpu().numpy()
     some = np.concatenate([np.flatnonzero(y == outcome)[:columns] for outcome in (0, 1)])
     return face_grid(data.take(some).inputs, y[some].astype(int), columns=columns)

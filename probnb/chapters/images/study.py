@@ -1,63 +1,94 @@
-"""What the chapter on your own images computes: test tables, a learning curve, the model kept."""
+"""What the chapter on your own images computes: the example, a learning curve, the verdicts."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
-from ...experiment.keep import keep_models
+from ... import scenarios, store
+from ...data.drawn import drawn_faces
+from ...experiment.keep import choice_folds, keep_models
+from ...experiment.model import load_model, save_model
 from ...experiment.plan import plan
 from ...experiment.results import collect
 from ...experiment.run import run_jobs
 from ...methods import METHODS
 from ...metrics import bootstrap
-from ...model import load_model, save_model
+from ...metrics.differences import FEWEST, compare
 
-__all__ = ["judged", "keep_chosen", "learning_curve", "shortened"]
+__all__ = [
+    "how_to_predict",
+    "judged",
+    "keep_chosen",
+    "learning_curve",
+    "shortened",
+    "verdicts",
+    "what_was_read",
+    "write_example",
+]
 
 SHARES = (0.25, 0.5)
 """Shares of the training data at which plain cross entropy is trained again."""
 
+FEW = 200
+"""With so few test images of the rarer outcome, differences between methods are mostly noise."""
+
+WORDS = {-1: "yes", 0: "not told apart", 1: "no, it is worse"}
+"""What an interval of a difference of NLL says to "is it better?"."""
+
+
+def write_example(folder, n=3000, size=48, seed=0, scenario="linear"):
+    """Write drawn faces as JPEGs, and their outcomes as ``outcomes.csv`` beside them.
+
+    What is there already is left alone. The table has columns ``path`` and ``y``; the
+    probabilities stay untold, as in life.
+    """
+    images, outcomes = Path(folder) / "images", Path(folder) / "outcomes.csv"
+    if outcomes.exists():  # written last
+        return images, outcomes
+    faces, ages = drawn_faces(n, size, seed)
+    y = scenarios.draw_outcomes(scenarios.probability(ages, scenario), seed)
+    names = [f"face-{i:05d}.jpg" for i in range(n)]
+    images.mkdir(parents=True, exist_ok=True)
+    for name, face in zip(names, faces.permute(0, 2, 3, 1).numpy()):
+        Image.fromarray(face).save(images / name, quality=92)
+    table = pd.DataFrame({"path": names, "y": np.asarray(y, int)})
+    store.replace_file(outcomes, lambda path: table.to_csv(path, index=False))
+    return images, outcomes
+
+
+def what_was_read(splits):
+    """The notes of `probnb.data.images.load_images` and the size of each part, as Markdown."""
+    sizes = [
+        f"{name}: {len(part):,} images, {float(part.outcomes.mean()):.1%} with outcome 1"
+        + ("" if part.groups is None else f", {len(set(part.groups)):,} groups")
+        for name, part in splits.parts().items()
+    ]
+    return "\n".join(f"- {note}" for note in [*splits.report["notes"], *sizes])
+
 
 def judged(kept, test):
-    """Put the test predictions of the kept models into a table as the report reads it.
+    """The test predictions of the kept models as a table that the report reads.
 
-    Parameters
-    ----------
-    kept : dict of str to probnb.experiment.keep.Kept
-        The models.
-    test : probnb.data.ProbabilityData
-        The test rows.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``id``, ``y``, ``p``, ``group``, ``weight`` as far as known, and one a model,
-        called as in the paper's tables.
+    Groups are clusters too: what rows of one patient say is not said twice.
     """
     columns = {"id": test.ids, "y": test.outcomes.cpu().numpy().astype(int)}
     for name, values in (("p", test.probabilities), ("weight", test.weights)):
         if values is not None:
             columns[name] = values.double().cpu().numpy()
     if test.groups is not None:
-        columns["group"] = test.groups
+        columns |= {"group": test.groups, "cluster": test.groups}
     return pd.DataFrame(columns | {METHODS[n].label: one.test for n, one in kept.items()})
 
 
 def shortened(splits, share, seed=0):
-    """Return the same data with a share of its training rows; smaller shares are parts of larger.
-
-    Parameters
-    ----------
-    splits : probnb.data.Splits
-        The data.
-    share : float
-        In (0, 1); whole groups are kept or left out.
-    seed : int, default=0
-        Which rows.
-    """
+    """The same data with a share of its training rows, whole groups; smaller are within larger."""
     train = splits.train
     labels = np.arange(len(train)) if train.groups is None else pd.factorize(train.groups)[0]
     rank = np.random.default_rng(seed).permutation(labels.max() + 1)
@@ -91,24 +122,19 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
     -------
     points : DataFrame
         One line a size: ``rows``, test ``nll`` with a 95 % interval ``low``, ``high``.
-    differences : DataFrame
-        What twice the training rows changed (index ``"half"``), and what each kept row changes
-        against plain cross entropy: ``difference`` of the NLL with ``low`` and ``high``.
+    differences : dict of str to probnb.metrics.differences.Difference
+        What twice the training rows changed (``"half"``), and what each kept row changes
+        against plain cross entropy, in NLL.
     """
-    predictions, rows = {}, []
+    predictions, rows, device = {}, [], options.get("device", "auto")
     for share in SHARES:
-        part = shortened(splits, share, seed)
-        jobs = plan(["ce"], profile, seed)
+        part, jobs = shortened(splits, share, seed), plan(["ce"], profile, seed)
         fits = run_jobs(jobs, part, directory, **options)
-        less = keep_models(
-            jobs, fits, part, collect(jobs, fits, part), device=options.get("device", "auto")
-        )
+        less = keep_models(jobs, fits, part, collect(jobs, fits, part), device=device)
         predictions[f"{share:g}"] = less["ce"].test
         rows.append(len(part.train))
     predictions["1"] = kept["ce"].test
-    rows.append(len(splits.train))
-    others = {name: one.test for name, one in kept.items() if name != "ce"}
-    test = splits.test
+    others, test = {name: one.test for name, one in kept.items() if name != "ce"}, splits.test
     boot = bootstrap(
         test.outcomes.cpu().numpy(),
         pd.DataFrame(predictions | others),
@@ -118,47 +144,83 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
         replicates=replicates,
         seed=seed,
     )
-    low, high = boot.interval()
-    sizes = list(predictions)
-    points = pd.DataFrame(
-        {
-            "rows": rows,
-            "nll": boot.point.loc[sizes, "nll"].to_numpy(),
-            "low": low.loc[sizes, "nll"].to_numpy(),
-            "high": high.loc[sizes, "nll"].to_numpy(),
-        }
-    )
+    points = pd.concat([boot.point["nll"], *(end["nll"] for end in boot.interval())], axis=1)
+    points = points.set_axis(["nll", "low", "high"], axis=1).loc[[*predictions]]
+    points.insert(0, "rows", [*rows, len(splits.train)])
+    if boot.units < FEWEST:
+        points[["low", "high"]] = np.nan
     pairs = {"half": ("1", "0.5")} | {name: (name, "1") for name in others}
-    differences = {name: boot.difference(*pair).loc["nll"] for name, pair in pairs.items()}
-    return points, pd.DataFrame(differences).T
+    return points, {name: compare([boot], *pair, "nll") for name, pair in pairs.items()}
 
 
-def keep_chosen(folder, kept, choice, test, device="auto"):
-    """Save the chosen model, read it back, and compare what it says with the report.
+def verdicts(splits, choice, differences, seed=0):
+    """What the page answers, one line a question, in fixed words with the numbers beside them.
 
     Parameters
     ----------
-    folder : path-like
-        Where to.
-    kept : dict of str to Kept
-        The models.
+    splits : probnb.data.Splits
+        The data.
     choice : DataFrame
         From `probnb.experiment.keep.choose_model`.
-    test : probnb.data.ProbabilityData
-        The test rows.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where to compute.
-
-    Returns
-    -------
-    folder : pathlib.Path
-        Where it is.
-    name : str
-        The row.
-    largest : float
-        The largest difference between its probabilities and those of the report.
+    differences : dict of str to Difference
+        From `learning_curve`.
+    seed : int, default=0
+        Of the choice.
     """
+    chosen, best = choice.index[choice["chosen"]][0], choice.index[0]
+    row, half = choice.loc[chosen], differences["half"]
+    other = next((name for name in choice.index if name in differences), None)
+    ones, test = int(splits.test.outcomes.sum()), splits.test
+    rare = min(ones, len(test) - ones)
+    lines = [("Which row to use?", METHODS[chosen].label, f"validation NLL {row['nll']:.4f}")]
+    if chosen != best:
+        lower = f"no, {METHODS[best].label} is lower; the plainer one is taken"
+        numbers = f"gap {row['gap']:.4f}, standard error {row['se']:.4f}"
+        lines.append(("Is it the lowest on validation?", lower, numbers))
+    lever = "neither for sure"
+    if other is not None:
+        method, label = differences[other], METHODS[other].label
+        lines.append(_better(f"Is {label} better than CE early-stop?", method))
+        lever = "the method" if method.high < 0 else lever
+    if half.high < 0 and (other is None or half.value < method.value or not method.high < 0):
+        lever = "more images"
+    lines.append(_better("Do twice the images help?", half))
+    lines.append(("More images, or a better method?", lever, ""))
+    enough = "yes" if rare > FEW else "few: differences are mostly noise"
+    lines.append(("Enough test images?", enough, f"{rare:,} of the rarer outcome"))
+    folds = len(choice_folds(splits.val, seed))
+    lines.append(("Calibrators judged on images they have not seen?",
+                  "yes" if folds else "no: too few groups, so they look better than they are",
+                  f"{folds} folds" if folds else ""))  # fmt: skip
+    if test.groups is not None:
+        units = len(set(test.groups))
+        told = "yes" if units >= 5 * FEWEST else "few: intervals are rough"
+        told = told if units >= FEWEST else "no interval can be had"
+        lines.append(("Enough test groups?", told, f"{units:,} groups"))
+    return pd.DataFrame(lines, columns=["question", "answer", "numbers"]).set_index("question")
+
+
+def _better(question, change):
+    word = "no interval can be had" if np.isnan(change.low) else WORDS[
+        int(np.sign(change.value)) * change.resolved
+    ]  # fmt: skip
+    return question, word, f"test NLL {change.text(1, 4)}"
+
+
+def keep_chosen(folder, kept, choice, test, device="auto"):
+    """Save the chosen model; return its folder, row, and how far off it is when read back."""
     name = choice.index[choice["chosen"]][0]
     folder = save_model(folder, kept[name].model)
     again = load_model(folder).predict(test, device)
     return folder, name, float(np.max(np.abs(again - kept[name].test)))
+
+
+def how_to_predict(folder, name, largest):
+    """Say how the kept model is used, and that it gives the numbers of this page, as Markdown."""
+    folder = os.path.relpath(folder)
+    return (
+        f"The model of the row {METHODS[name].label} is kept in `{folder}`; read back, its test "
+        f"probabilities differ by at most {largest:.0e} from those of this page. For new images:"
+        f"\n\n```\npython -m probnb predict {shlex.quote(folder)} new_images/ > predictions.csv\n"
+        "```"
+    )

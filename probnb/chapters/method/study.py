@@ -9,9 +9,10 @@ import pandas as pd
 import torch
 
 from ...training.batches import make_fabric
+from ...training.cape import Calibrated
 from ...training.loop import Recipe, fit
 from ...training.models import ResNet18
-from ...training.targets import Calibrated, Observed
+from ...training.targets import Observed
 
 __all__ = ["SCHEDULES", "Demonstration", "memorised", "movements", "scores", "starts"]
 

@@ -27,6 +27,7 @@ __all__ = [
     "add_references",
     "correspondence",
     "difference_table",
+    "gap_table",
     "label_of",
     "runs_like",
     "scenario_probabilities",
@@ -133,7 +134,8 @@ def score(runs, replicates=1000, metrics=("brier", "auc", "ece")):
         In the order of `METHODS`, references last.
     """
     tests = test_rows(runs)
-    shared = len(tests) > 1 and all(t["id"].equals(tests[0]["id"]) for t in tests[1:])
+    same = [all(t[c].equals(tests[0][c]) for c in ("id", "y")) for t in tests[1:]]
+    shared = len(tests) > 1 and all(same)
     if not shared and not runs["data"].iloc[0].startswith("simulated"):  # folds of one data set
         tests = [pd.concat(tests, ignore_index=True)]
     columns = [c for c in METHODS if c in tests[0]]
@@ -157,7 +159,7 @@ def score(runs, replicates=1000, metrics=("brier", "auc", "ece")):
 
 
 def score_table(scores):
-    """Show the scores, times 100, and the Brier score less the constant's and cross entropy's.
+    """Show the scores, times 100.
 
     Parameters
     ----------
@@ -181,11 +183,20 @@ def score_table(scores):
     if constant in point.index:
         skill = 100 * (1 - point["brier"] / point.loc[constant, "brier"])
         shown["skill"] = [f"{v:.1f}" for v in skill]
-    for name in (n for n in (constant, "ce") if n in point.index):
-        shown[f"Brier less {label_of(name)}"] = [
-            "" if row == name else scores.difference(row, name).text() for row in point.index
-        ]
     return shown.rename(index=label_of)
+
+
+def gap_table(scores):
+    """Show the Brier score, times 100, less the constant's and less cross entropy's."""
+    rows = scores.point.index
+    found = {
+        f"less {label_of(name)}": [
+            "" if row == name else scores.difference(row, name).text() for row in rows
+        ]
+        for name in (TASKS[scores.task].constant, "ce")
+        if name in rows
+    }
+    return pd.DataFrame(found, [label_of(row) for row in rows])
 
 
 def difference_table(scores, pairs, **columns):

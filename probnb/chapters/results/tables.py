@@ -303,7 +303,7 @@ def training_details(profiles=("quick", "cpu", "paper")):
     """Set the training of the paper, of the authors' release and of the profiles side by side."""
     table = pd.read_csv(Path(__file__).with_name("details.csv")).fillna("")
     for name in profiles:
-        table[name] = [_detail(row, PROFILES[name]) for row in table.to_dict("records")]
+        table[f"here: {name}"] = [_detail(row, PROFILES[name]) for row in table.to_dict("records")]
     return table.drop(columns=["fields", "here"]).set_index("detail")
 
 

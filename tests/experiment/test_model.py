@@ -6,20 +6,22 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from probnb.model import Model, load_model, save_model
-from probnb.predict import predict_images
 
 from probnb.__main__ import main
 from probnb.calibrators import PlattScaling
 from probnb.data import ProbabilityData, Splits
 from probnb.data.base import channel_scale
 from probnb.data.drawn import drawn_faces
+from probnb.data.files import list_files
+from probnb.experiment.model import KeptModel, check_model_folder, load_model, save_model
+from probnb.experiment.predict import predict_images
 from probnb.training.batches import make_fabric
 from probnb.training.loop import Recipe, fit
 from probnb.training.models import network
@@ -45,7 +47,9 @@ def weights(spec, seed):
 @pytest.fixture(scope="module")
 def model():
     spec = network("resnet18", width=8, stem="small")
-    bare = Model(spec, (weights(spec, 0),), 3, channel_scale(FACES), size=24, record={"seed": 0})
+    bare = KeptModel(
+        spec, (weights(spec, 0),), 3, channel_scale(FACES), size=24, record={"seed": 0}
+    )
     return bare.calibrated(PlattScaling(), ProbabilityData(FACES, Y))
 
 
@@ -86,8 +90,8 @@ def test_members_are_averaged_before_calibration(tmp_path):
     x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
     members = tuple(spec.build(x).state_dict() for _ in range(11))
-    model = Model(spec, members, 5)
-    each = [Model(spec, (m,), 5).predict(x) for m in members]
+    model = KeptModel(spec, members, 5)
+    each = [KeptModel(spec, (m,), 5).predict(x) for m in members]
     np.testing.assert_allclose(model.predict(x), np.mean(each, axis=0), atol=1e-12)
     y = np.arange(40) % 2
     calibrated = model.calibrated(PlattScaling(), ProbabilityData(x, y))
@@ -108,7 +112,7 @@ def test_trained_in_one_precision_it_predicts_alike_in_another(precision, tmp_pa
         spec.build(FACES), Splits(part, part, part, "faces"), Recipe(epochs=12, batch_size=16),
         fabric=make_fabric("cpu", precision), on_epoch=lambda row: None,
     )  # fmt: skip
-    model = Model(spec, (fitted.weights,), 3, channel_scale(FACES), size=24)
+    model = KeptModel(spec, (fitted.weights,), 3, channel_scale(FACES), size=24)
     here = model.predict(FACES, "cpu")
     again = load_model(save_model(tmp_path / "m", model))
     for other in ("32-true", "64-true"):
@@ -140,7 +144,7 @@ def test_inputs_of_another_precision_are_taken(tmp_path):
     spec = network("mlp", hidden=(8,))
     x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     torch.manual_seed(0)
-    model = Model(spec, (spec.build(x).state_dict(),), 5)
+    model = KeptModel(spec, (spec.build(x).state_dict(),), 5)
     model = load_model(save_model(tmp_path / "m", model))
     here = model.predict(x.float())
     for other in (x, x.numpy(), ProbabilityData(x, torch.zeros(40))):
@@ -171,8 +175,13 @@ def test_other_folders_are_refused(saved, tmp_path, model):
         load_model(saved)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.txt").write_text("mine")
-    with pytest.raises(ValueError, match="must be empty or hold a model"):
-        save_model(tmp_path / "photos", model)
+    for check in (lambda place: save_model(place, model), check_model_folder):
+        with pytest.raises(ValueError, match=r"model_dir must be empty or hold a model; .*photos"):
+            check(tmp_path / "photos")
+        with pytest.raises(ValueError, match=r"model_dir must be a folder; .*a\.txt is a file"):
+            check(tmp_path / "photos" / "a.txt")
+    assert check_model_folder(saved) == saved and check_model_folder(tmp_path / "new" / "m")
+    assert not (tmp_path / "new").exists()
     save_model(saved, model)  # over a model, even a damaged one
     load_model(saved)
     assert not [path for path in tmp_path.iterdir() if path.name.endswith((".tmp", ".old"))]
@@ -184,7 +193,7 @@ def test_a_network_of_ones_own_is_refused(tmp_path):
             super().__init__(features, 2)
 
     spec = network(Own)
-    model = Model(spec, (spec.build(torch.zeros(1, 3)).state_dict(),), 3)
+    model = KeptModel(spec, (spec.build(torch.zeros(1, 3)).state_dict(),), 3)
     assert model.predict(torch.zeros(4, 3)).shape == (4,)
     with pytest.raises(ValueError, match=r"network must be one of resnet18, mlp.*Own"):
         save_model(tmp_path / "m", model)
@@ -237,6 +246,21 @@ def test_command_writes_csv_and_goes_on_after_bad_files(saved, tmp_path, capsys)
     assert "5 of 8 images predicted." in printed.err
 
 
+def test_an_archive_that_breaks_off_leaves_no_half_written_file(saved, tmp_path, capsys):
+    """A file of predictions is there as a whole, or not at all."""
+    archive = shutil.make_archive(tmp_path / "x", "tar", write_faces(tmp_path / "new"))
+    archive = Path(archive)
+    content = archive.read_bytes()
+    out, options = tmp_path / "p.csv", ["--device", "cpu", "--batch-size", "4", "--quiet"]
+    listed = list_files(archive)
+    with pytest.MonkeyPatch.context() as patch:  # whole when it was listed, cut when it is read
+        patch.setattr("probnb.experiment.predict.list_files", lambda path: listed)
+        archive.write_bytes(content[: len(content) // 2 + 100])
+        assert main(["predict", str(saved), str(archive), "-o", str(out), *options]) == 1
+    assert "cannot be read as an archive" in capsys.readouterr().err
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("p.csv")]
+
+
 def test_command_writes_to_a_file_and_says_what_is_wrong(saved, tmp_path, capsys):
     folder, out = write_faces(tmp_path / "new", FACES[:3]), tmp_path / "p.csv"
     options = ["--output", str(out), "--quiet", "--device", "cpu", "--batch-size", "2"]
@@ -251,6 +275,9 @@ def test_command_writes_to_a_file_and_says_what_is_wrong(saved, tmp_path, capsys
         assert main(["predict", *arguments]) == 1
         printed = capsys.readouterr()
         assert message in printed.err and not printed.out
+    np.save(tmp_path / "none.npy", np.zeros((0, 16, 16, 3), np.uint8))
+    assert main(["predict", str(saved), str(tmp_path / "none.npy")]) == 1
+    assert "none.npy' holds no rows" in capsys.readouterr().err
     for arguments in (["predict", str(saved)], ["predict", "a", "b", "--batch-size", "0"], []):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)

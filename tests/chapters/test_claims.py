@@ -1,0 +1,247 @@
+"""The ledger: 109 claims, and verdicts that follow the numbers in both directions."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from probnb.chapters.claims import ledger, rules, statistics
+from probnb.methods import METHODS
+from probnb.metrics import METRICS, Difference
+from probnb.published import published
+from probnb.scenarios import SCENARIOS
+
+HOLDS, OPEN, AGAINST, UNTESTABLE = rules.VERDICTS
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def told(low, high=None, seeds=3, **others):
+    """Answers to every question: the same in all scenarios but for those named."""
+    high = low if high is None else high
+
+    def numbers(task, name, *arguments):
+        ends = others.get(task, (low, high, seeds))
+        return ends and Difference((ends[0] + ends[1]) / 2, *ends[:2], 0.1, 0.5, ends[2])
+
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("where", "numbers", "expected"),
+    [
+        ("every", told(-2, -1), HOLDS),
+        ("every", told(1, 2), AGAINST),
+        ("every", told(-2, -1, skewed=(1, 2, 3)), AGAINST),
+        ("every", told(-2, -1, skewed=(-1, 2, 3)), OPEN),
+        ("every", told(-2, -1, skewed=(-2, -1, 1)), OPEN),  # one training decides nothing
+        ("every", told(-2, -1, skewed=(1, 2, 1)), OPEN),
+        ("every", told(1, 2, 1), OPEN),  # nor do five in five scenarios
+        ("sigmoid,centered", told(-2, -1, 1), OPEN),
+        ("sigmoid,centered", told(-2, -1), HOLDS),
+        ("linear", told(1, 2), AGAINST),
+        ("most", told(-2, -1, skewed=(1, 2, 3), linear=(-1, 1, 3)), HOLDS),
+        ("most", told(1, 2, skewed=(-2, -1, 3), linear=(-2, -1, 3)), AGAINST),
+        ("some", told(1, 2, skewed=(-2, -1, 3)), HOLDS),
+        ("some", told(1, 2, skewed=(-1, 1, 3)), OPEN),
+        ("some", told(1, 2), AGAINST),
+        ("seen", told(1, 2, 1, linear=(-2, -1, 3), discrete=(-2, -1, 3)), HOLDS),
+        ("seen", told(-2, -1, 1, linear=(-2, -1, 3)), OPEN),  # one scenario is too few
+        ("seen", told(-2, -1, 1, linear=(-2, -1, 3), discrete=(1, 2, 3)), AGAINST),
+        ("every", told(-2, -1, skewed=None), OPEN),  # not run yet
+    ],
+)
+def test_scenarios_are_counted_by_their_seeds(where, numbers, expected):
+    assert rules._answer(f"gap cape ce_mean mse_p < 0 {where}", numbers).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("relation", "ends", "expected"),
+    [("<", (-2, -1), HOLDS), (">", (-2, -1), AGAINST), ("=", (-1, 1), HOLDS),
+     ("=", (1, 2), AGAINST), ("<~", (1, 2), OPEN), (">~", (1, 2), HOLDS)],
+)  # fmt: skip
+def test_relations(relation, ends, expected):
+    question = f"ratio a b mse_p {relation} 0 every"
+    assert rules._answer(question, told(*ends)).verdict == expected
+
+
+def test_one_of_several_is_enough_or_all_are_needed():
+    values = {"cape_bin": (1, 2), "cape_kernel": (-2, -1), "platt": (-1, 1)}
+
+    def numbers(task, name, a, *rest):
+        return Difference(np.mean(values[a]), *values[a], 0.1, 0.5, 3) if a in values else None
+
+    def ask(rows):
+        return rules._answer(f"gap {rows} ce mse_p < 0 every", numbers)
+
+    assert ask("cape").verdict == HOLDS  # the benefit of the doubt
+    assert ask("cape_bin&cape_kernel").verdict == AGAINST
+    assert ask("cape_kernel&platt").verdict == OPEN
+    assert ask("cape_kernel&focal").verdict == OPEN  # a row that is missing might not be
+    part = ask("cape").parts[0]
+    assert part["rows"][0] == "cape_kernel" and "CaPE (kernel)" in part["text"]
+
+
+def test_every_claim_has_a_verdict_and_a_reason_without_any_run():
+    table = ledger.ledger({})
+    assert table["number"].tolist() == list(range(1, 110))
+    assert set(table["verdict"]) <= set(rules.VERDICTS)
+    assert table["reason"].str.len().gt(5).all()
+    runs = table[table["kind"] == "runs"]
+    assert runs["verdict"].eq(OPEN).all() and runs["reason"].eq("not run yet").all()
+    counts = ledger.verdict_counts(table)
+    assert counts.loc["all", "all"] == 109 and list(counts) == [*rules.VERDICTS, "all"]
+
+
+def test_rows_that_claims_name_exist():
+    known = {f.__name__ for f in (*statistics.TABLE, *statistics.RUN)} | {"gap"}
+    words = set(METHODS) | set(METRICS) | {"ce_mean", "accuracy", "refinement"}
+    for question in ledger.claims().query("question != ''")["question"]:
+        name, arguments, relation, _, where = rules.read_question(question)
+        assert name in known and relation in ("<", ">", "=", "<~", ">~"), question
+        for word in re.split(r"[ |&]", " ".join(arguments)):
+            assert word in words or re.fullmatch(r"[\d.]+|train_ce|val_ce", word), question
+        places = ("every", "most", "some", "seen")
+        tasks = (*SCENARIOS, "cifar10", "weather", "collision")
+        assert where in places or set(where.split(",")) <= set(tasks), question
+    assert "weighted_sum" in METHODS
+
+
+def test_checks_exist():
+    tests = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    for check in filter(None, ledger.claims()["check"]):
+        file, name = check.split("::")
+        assert f"def {name}(" in tests.get(file, ""), check
+
+
+def test_seeds_decide_by_the_stored_numbers(tmp_path, store):
+    for seed in range(3):
+        store(tmp_path, seed=seed, n=2000, shifts={"platt": 0.1 + 0.01 * seed})
+    store(tmp_path, "sigmoid", shifts={"platt": 2.0})
+    runs = ledger.stored_runs([tmp_path])
+    assert {task: len(lines) for task, lines in runs.items()} == {"linear": 3, "sigmoid": 1}
+
+    def ask(question):
+        return rules.ask(question, runs)
+
+    assert ask("gap platt ce mse_p < 0 linear").verdict == HOLDS
+    assert ask("gap ce platt mse_p < 0 linear").verdict == AGAINST
+    one = ask("gap platt ce mse_p < 0 sigmoid")
+    assert one.verdict == OPEN and "one training" in one.text
+    assert ask("gap platt ce mse_p < 0 every").verdict == OPEN
+    assert ask("near_edges ce_overfit > 0.1 linear").verdict == HOLDS
+    assert ask("excess_ece ce > 0 linear").verdict == HOLDS
+    assert ask("last train_ce ce < 0.1 linear").verdict == HOLDS
+    assert ask("fell train_ce&val_ce ce > 0 linear").verdict == HOLDS
+    assert ask("growth mse_p cape_bin > 0.4 linear").verdict == HOLDS
+    assert ask("correlation brier mse_p > 0.9 linear").verdict == HOLDS
+    assert ask("gap weighted_sum ce mse_p < 0 linear").text == "not run yet"
+
+
+def test_a_row_that_kept_its_start_has_no_history_of_its_own(tmp_path, store):
+    store(tmp_path)
+    line = next(ledger.stored_runs([tmp_path])["linear"].itertuples())
+    assert statistics.change(line, "mse_p", "cape_bin") == pytest.approx(-0.1)
+    path = line.run.directory / "chosen.parquet"
+    pd.read_parquet(path).assign(best_epoch=0).to_parquet(path, index=False)
+    rules.evidence._read.cache_clear()
+    assert statistics.change(line, "mse_p", "cape_bin") is None
+
+
+def test_the_paper_answers_from_its_tables():
+    def ask(question):
+        return rules.ask_paper(question)
+
+    assert ask("gap cape ce_mean mse_p < 0 every").verdict == HOLDS
+    assert ask("gap cape resampled mse_p < 0 every").verdict == AGAINST
+    assert ask("gap platt ensemble mse_p < 0 sigmoid,centered").verdict == HOLDS
+    parts = ask("first mse_p kl_p ece mce ks brier > 0.5 every").parts
+    assert sum(6 * part["value"] for part in parts) == pytest.approx(15)  # of 30 cells
+    assert "discrete 0.797" in ask("correlation brier mse_p > 0.75 every").text
+    assert ask("near_edges ce > 0.5 every") is None
+
+
+def test_places_of_cape_on_real_data():
+    tasks = ("cancer", "weather", "collision")
+    places = {}
+    for row in ("cape_kernel", "cape_bin"):
+        for metric in ("ece", "brier", "auc"):
+            ranks = []
+            for task in tasks:
+                values = published(task, metric=metric).set_index("method")["value"]
+                ranked = values.rank(method="min", ascending=metric != "auc")
+                ranks.append(int(ranked[row]))
+                assert len(values) == 11
+            places[row, metric] = ranks
+    assert places["cape_kernel", "ece"] == [1, 1, 5]
+    assert places["cape_bin", "ece"] == [10, 2, 4]
+    assert max(places["cape_kernel", "auc"] + places["cape_bin", "auc"]) <= 5
+    for task in tasks:
+        brier = published(task, metric="brier").set_index("method")
+        assert brier["std"].isna().all()
+        cape = brier["value"][["cape_bin", "cape_kernel"]].min()
+        gap = brier["value"].drop(["cape_bin", "cape_kernel"]).min() - cape
+        assert 0.05 < gap < 0.5
+        assert task == "weather" or 0.1 < brier["value"]["ensemble"] - brier["value"]["platt"] < 0.4
+
+
+def test_places_of_rows_vary_in_print():
+    places = []
+    for scenario in SCENARIOS:
+        values = published(scenario, metric="mse_p").set_index("method")["value"]
+        places.append(values[statistics.ROWS].rank(method="min")["ce"])
+    assert min(places) == 3 and max(places) == 11 == len(statistics.ROWS)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calibration_slope_of_the_linear_model_passes_1(seed):
+    """Gradient descent of a logistic regression from a small random start."""
+    rng, rows, columns = np.random.default_rng(seed), 400, 100
+    truth = rng.normal(size=columns)
+    truth *= 2 / np.linalg.norm(truth)
+    X, V = rng.normal(size=(2, rows, columns))
+    y, u = (rng.random(rows) < expit(Z @ truth) for Z in (X, V))
+    theta = rng.normal(size=columns)
+    theta *= 0.5 / np.linalg.norm(theta)
+    slopes, losses = [], []
+    for _ in range(300):
+        slopes.append(truth @ theta / (theta @ theta))  # of true log-odds on predicted ones
+        z = V @ theta
+        losses.append(np.mean(np.logaddexp(0, z) - u * z))
+        theta = theta - 0.5 / rows * X.T @ (expit(X @ theta) - y)
+    assert slopes[0] < 1 and max(slopes) > 1.9 and slopes[-1] < 0.6
+    assert 0.9 < slopes[int(np.argmin(losses))] < 1.3
+
+
+def test_the_page_has_an_anchor_a_claim_and_needs_no_network():
+    table = ledger.ledger({})
+    page = ledger.as_page(table)
+    assert [int(n) for n in re.findall(r'id="claim-(\d+)"', page)] == list(range(1, 110))
+    assert "{{" not in page and not re.search(r"(src|href)=.https?:", page)
+    lines = json.loads(ledger.as_json(table))
+    assert len(lines) == 109
+    assert {"claim", "verdict", "kind", "numbers", "seeds", "command"} <= set(lines[0])
+
+
+def test_pairs_in_the_same_order_by_hand():
+    table = pd.DataFrame(
+        {"mse_p": [1.0, 1.05, 2.0, 3.0], "brier": [5.0, 4.0, 6.0, 5.5]},
+        index=["ce", "platt", "focal", "mmce"],
+    )  # 1 and 1.05 are not apart; of the other five pairs focal and mmce are turned round
+    assert statistics.alike(table, "brier", "mse_p") == pytest.approx(4 / 5)
+
+
+def test_comparisons_are_counted_once():
+    part = {"scenario": "linear", "rows": ["a", "b", "mse_p"], "p": 0.01, "seeds": 3}
+    table = pd.DataFrame(
+        {
+            "question": ["gap a b mse_p < 0 every"] * 2,
+            "kind": "runs",
+            "parts": [[part, part | {"scenario": "skewed", "p": 0.2}], [part]],
+        }
+    )
+    counts = ledger.comparisons(table)
+    assert counts == {"asked": 2, "apart": 1, "chance": 0.1, "holm": 1}
