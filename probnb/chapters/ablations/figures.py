@@ -60,7 +60,8 @@ def settings_figure(table, parts, base):
     hue = {"hue": "scenario"} if found["scenario"].nunique() > 1 else {}
     grid = sns.FacetGrid(
         found, col="part", col_order=parts, col_wrap=min(3, len(parts)), sharex=False,
-        height=2.4, aspect=1 if len(parts) > 1 else 2, **hue, hue_kws={"marker": ["o", "s"]} if hue else None, legend_out=False,
+        height=2.4, aspect=1 if len(parts) > 1 else 2, legend_out=False,
+        hue_kws={"marker": ["o", "s"]} if hue else None, **hue,
     )  # fmt: skip
 
     def points(x, value, low, high, **look):
