@@ -113,7 +113,6 @@ task = "example" if example else images.name.split(".")[0]
 model_dir = results_dir / "images" / f"{task}-model" if model_dir is None else model_dir
 check_model_folder(model_dir)  # before anything is trained for it
 use_style()
-# %matplotlib inline
 
 # %% [markdown]
 # ## What was read
@@ -143,6 +142,7 @@ splits = load_images(
 Markdown(what_was_read(splits))
 
 # %% tags=["hide-input"]
+# %matplotlib inline
 from probnb.chapters.images.figures import example_images
 
 axes = example_images(splits.test) if example else None  # yours stay out of the report
