@@ -135,3 +135,27 @@ def test_the_synthetic_notebook_refuses_bad_parameters(tmp_path, parameter, mess
 
 def test_module_names_are_no_parameters():
     check_parameters({"probnb": types.ModuleType("probnb")}, "seed")
+
+
+@pytest.mark.parametrize("value", [2, True, 2020, 0.5])
+def test_names_that_papermill_took_for_values_are_to_be_given_as_text(value):
+    """A folder may be called 02, yes or 2020."""
+    with pytest.raises(ValueError, match="positive must be text; got .*-r positive NAME"):
+        check_parameters({"positive": value, "seed": 0}, "positive seed", text="positive")
+
+
+@pytest.mark.parametrize("value", ["true", "None", "02", "", None])
+def test_names_stay_as_they_are(value):
+    namespace = {"positive": value, "mirror": "true"}
+    check_parameters(namespace, "positive mirror", text=["positive"])
+    assert namespace == {"positive": value, "mirror": True}
+
+
+def test_a_page_can_be_run_twice_in_one_kernel():
+    kernel = {"seed": 0, "get_ipython": print}
+    check_parameters(kernel, "seed")
+    kernel |= {"outcome": 1, "mirror": "true"}  # of the page's own, after its first cell
+    check_parameters(kernel, "seed mirror")
+    assert kernel["mirror"] is True
+    with pytest.raises(ValueError, match="got 'outcome'"):
+        check_parameters({"seed": 0, "outcome": 1}, "seed")
