@@ -53,12 +53,6 @@ if not best:
 saved = authors.derived(folders, "authors-predictions")
 
 
-def compared(*pairs):
-    """Differences of pairs of rows in the scenarios that have several seeds."""
-    table = tables.differences(best, pairs)
-    return table[table["seeds"] > 1]
-
-
 # %% tags=["remove-input"]
 figure = figures.glance_figure(best)
 
@@ -97,12 +91,13 @@ figure = figures.curves_figure(figures.histories(best))
 # 0.0001 for 100 to 200 epochs has been tried for 8 epochs on one seed only, its validation loss still falling.
 
 # %% tags=["remove-input"]
-table = compared(
+pairs = [
     ("cape_bin", "ce_mean"),
     ("cape_kernel", "ce_mean"),
     ("cape_bin", "ce_finetuned"),
     ("cape_kernel", "ce_finetuned"),
-)
+]
+table = tables.differences(best, pairs, several=True)
 ax = forest(table, hue="pair", xlabel="MSE$_p$ × 100, difference (left of 0: CaPE is better)")
 
 # %% [markdown]
@@ -116,7 +111,8 @@ ax = forest(table, hue="pair", xlabel="MSE$_p$ × 100, difference (left of 0: Ca
 # its ensemble of five (1.78 and 1.90 in Linear).
 
 # %% tags=["remove-input"]
-table = compared(("ensemble", "ce_mean"), ("ensemble", "cape_bin"), ("ensemble", "platt"))
+pairs = [("ensemble", "ce_mean"), ("ensemble", "cape_bin"), ("ensemble", "platt")]
+table = tables.differences(best, pairs, several=True)
 ax = forest(
     table, hue="pair", xlabel="MSE$_p$ × 100, difference (left of 0: the ensemble is better)"
 )
@@ -132,12 +128,13 @@ ax = forest(
 # faces {doc}`ablations` compares them.
 
 # %% tags=["remove-input"]
-table = compared(
+pairs = [
     ("beginning_bin", "ce_mean"),
     ("beginning_bin", "cape_bin"),
     ("beginning_kernel", "cape_kernel"),
     ("ce_averaged", "ce_mean"),
-)
+]
+table = tables.differences(best, pairs, several=True)
 ax = forest(table, hue="pair", xlabel="MSE$_p$ × 100, difference (left of 0: the first is better)")
 
 # %% [markdown]

@@ -23,9 +23,12 @@ def prose(name):
     return re.sub(r"\s+", " ", text.replace("\n# ", " "))
 
 
-def spell(gap, digits=2, sign="+"):
-    numbers = (f"{v:{sign}.{digits}f}" for v in (gap.value, gap.low, gap.high))
-    return "{} [{}, {}]".format(*numbers)
+def spell(numbers, digits=2, sign="+"):
+    return "{} [{}, {}]".format(*(f"{v:{sign}.{digits}f}" for v in numbers))
+
+
+def ends(gap, scale=100):
+    return [scale * v for v in (gap.value, gap.low, gap.high)]
 
 
 def best_of(folder):
@@ -50,8 +53,7 @@ def check_gaps(best, text):
     for a, b in pairs:
         for scenario in SEVERAL:
             gap = evidence.compare(best[scenario], a, b)
-            numbers = (f"{100 * v:+.2f}" for v in (gap.value, gap.low, gap.high))
-            words = "{} [{}, {}]".format(*numbers)
+            words = spell(ends(gap))
             said(words.removeprefix("+") if a == "cape_bin" and "beg" in b else words, text)
 
 
@@ -88,7 +90,7 @@ def test_overfitting(best):
         assert ratio.between(1.5, 20).all()
         assert value.idxmin().eq("resampled").all()
         if scenario in SEVERAL:
-            said(spell(difference(ratio), 1, ""), text)
+            said(spell(ends(difference(ratio), 1), 1, ""), text)
             for line in runs.itertuples():
                 epochs = evidence.tables(line)[0].epochs
                 last = epochs[epochs["fit"] == "ce"].set_index("epoch")["train_ce"]
@@ -103,7 +105,7 @@ def test_calibration_epochs_add_nothing(best):
     assert 100 * gap.low > paper["cape_bin"] - paper["ce"]
     behind = tables.behind(best)[["CaPE (bin)", "CaPE (kernel)"]]
     behind = behind[behind.index.str.startswith(("Linear", "Discrete"))]
-    counts = behind.stack().str.extract(r"(\d+) of calibration")[0].fillna(0).astype(int)
+    counts = behind.stack().str.extract(r"(\d+) of calibration")[0].fillna("0").astype(int)
     assert len(behind) == 6 and counts.max() == 1
     whole = tables.behind(best).loc["Linear, seed 1"]
     assert whole[["CE fine-tuned", "CaPE (bin)", "CaPE (kernel)"]].eq("its start").all()
@@ -125,8 +127,8 @@ def test_other_settings_of_cape(best):
         "released",
         "printed",
     }
-    ends = several["kept less start"].str.extract(r"\[(.*), (.*)\]").astype(float)
-    assert (ends[0] < 0).all() and (ends[1] > 0).all()
+    limits = several["kept less start"].str.extract(r"\[(.*), (.*)\]").astype(float)
+    assert (limits[0] < 0).all() and (limits[1] > 0).all()
     slow = cape[cape["rate"] == "0.0001"]
     assert slow["seeds"].tolist() == [1] and slow["kept"].tolist() == ["8"]
 
@@ -199,6 +201,26 @@ def test_how_many_stand_out_by_chance(best):
     left = table.assign(holm=holm(table["p"])).query("holm < 0.05")
     assert left[["scenario", "a", "b"]].to_numpy().tolist() == [["discrete", "ensemble", "platt"]]
     said(f"($p$ = {left['holm'].iloc[0]:.3f})", text)
+
+
+def test_the_readme(best):
+    text = re.sub(r"\s+", " ", (ROOT / "README.md").read_text(encoding="utf-8"))
+    rows = ["ce_overfit", "ce_mean", "platt", "ensemble", "ce_finetuned", "cape_bin", "resampled"]
+    for scenario in SEVERAL:
+        value = evidence.scores(best[scenario], ["mse_p"]).groupby("method")["value"].mean()
+        cells = [f"{100 * value[row]:.2f}" for row in rows]
+        for rival in ("ce_mean", "ensemble"):
+            gap = evidence.compare(best[scenario], "cape_bin", rival)
+            cells.append(spell(ends(gap)))
+        behind = tables.behind(best)["CaPE (bin)"]
+        behind = behind[behind.index.str.startswith(scenario.capitalize())]
+        behind = behind.str.extract(r"(\d+) of calibration")[0].fillna("0")
+        said(f"{scenario} (3 seeds) | {' | '.join(cells)} | {', '.join(behind)} |", text)
+    pairs = ("cape_bin", "ce_finetuned"), ("ensemble", "ce_mean"), ("beginning_bin", "cape_bin")
+    for a, b in pairs:
+        for scenario in SEVERAL:
+            gap = evidence.compare(best[scenario], a, b)
+            said(spell(ends(gap)), text)
 
 
 def test_what_the_page_of_claims_says():

@@ -188,8 +188,8 @@ def kept_trainings(runs):
     return pd.DataFrame(lines)
 
 
-def differences(best, pairs, metric="mse_p"):
-    """Compare pairs of rows in every scenario: what the forest plots draw.
+def differences(best, pairs, metric="mse_p", several=False):
+    """Compare pairs of rows in every scenario, or in those with several seeds: for forest plots.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def differences(best, pairs, metric="mse_p"):
     for scenario, runs in best.items():
         for a, b in pairs:
             gap = evidence.compare(runs, a, b, metric)
-            if gap is not None:
+            if gap is not None and gap.seeds > several:
                 seeds = f"{gap.seeds} seeds" if gap.seeds > 1 else "one training"
                 lines.append(
                     {
