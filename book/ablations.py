@@ -55,12 +55,15 @@ data_dir = data_dir and find_path(data_dir, "data_dir")
 kept = results_path().parent / "results"
 results_dir = results_path(results_dir)
 
+import pandas as pd
+
 from probnb.chapters.ablations import figures, study
 from probnb.chapters.ablations.special import first_targets
 from probnb.plots.forest import forest
 from probnb.plots.style import use_style
 
 use_style()
+pd.set_option("display.max_colwidth", None)
 
 # %% tags=["hide-input"]
 targets = study.compare(study.read_study(kept, "targets"), base="ce")
@@ -93,13 +96,12 @@ found = study.compare(beginning, base="ce")
 ax = forest(found, hue="scenario", xlabel="MSE$_p$ less that of CE early-stop (× 100)")
 
 # %% [markdown]
-# Why does it work, when "the model predictions are essentially random" at first? Because they are not quite, and
-# because a useless target does little harm. Each point is a training face of a drawn set: before the first step
-# its $p_\text{emp}$ is near the mean of all outcomes, and the first calibration epoch comes when two epochs of
-# outcomes have taught the network something (`printed` schedule), or says little more than that mean
-# (`released`).
+# The reason given is that "the model predictions are essentially random" at first. So they are in the picture, of one
+# training: each point is a face, and before the first step its $p_\text{emp}$ says hardly more than the mean of all
+# outcomes, whatever its $p$. That may be a mild thing to learn from: it is close to what the network would say of a face
+# that it knows nothing about, and a calibration epoch is one in three or four.
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 faces = study.load(scenario, settings_of(profile), seed, data_dir)
 first = first_targets(faces, settings_of(profile), seed, results_dir / "fits", device)
 axes = figures.first_targets_figure(first)
@@ -125,7 +127,7 @@ grid = figures.settings_figure(losses, ["focal", "entropy", "mmce"], "ce")
 # faces, and what is subtracted is the same fine-tuning without calibration epochs. Of 26 rows no interval leaves 0
 # out, where chance alone would give about one.
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 cape = study.read_study(kept, "cape")
 parts = ["m", "phase", "B", "rate", "r", "sigma", "length"]
 grid = figures.settings_figure(cape, parts, "ce_finetuned")
@@ -247,8 +249,6 @@ trained = {
 }
 
 # %% tags=["remove-cell"]
-import pandas as pd
-
 for table in trained.values():
     study.write_study(table, results_dir, device)
 beside = [study.beside(table, study.read_study(kept, name)) for name, table in trained.items()]

@@ -69,6 +69,7 @@ from probnb.plots.forest import forest
 from probnb.plots.style import use_style
 
 use_style()
+pd.set_option("display.max_colwidth", None, "display.max_rows", None)
 question = question or tasks.USUAL.get(data)
 settings = tasks.task_settings(data, profile, inputs, images=images, epochs=epochs)
 task = tasks.load_task(data, question, data_dir, settings.images, settings.size, seed, inputs)
@@ -224,7 +225,7 @@ ax = figures.people_figure(people)
 # each); over the three seeds alone it is 0.03, and Holm's correction leaves nothing of it. The largest difference to
 # the other side is *truck*, +0.07.
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["remove-input", "hide-output"]
 rows = ["ce_overfit", "platt", "focal", "mmce", "ensemble", "ce_finetuned", "cape_bin"]
 table = study.differences(stored, rows)
 table["less CE"] = [
@@ -238,7 +239,7 @@ table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3
 # the last epoch of cross entropy is further from $p$ than the one that validation data kept (a dot) in all three
 # seeds; on *happiness* it is not told from it.
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 grid = figures.epoch_figure(kept, PEOPLE[:3])
 
 # %% [markdown]

@@ -16,21 +16,24 @@
 # %% [markdown]
 # # Your own predictions
 #
-# This chapter is a report on a file of predictions. Run it on yours from the project's folder:
+# *How good are the probabilities in a file, which column of them is best, and is any worth calibrating?*
+# The table *In short* answers for your file; the rest of the page is how we know. Run it from the
+# project's folder:
 #
 # ```
 # papermill book/evaluate.ipynb report.ipynb -p predictions my.csv
 # ```
 #
-# The file is text with separated columns (CSV, in any usual encoding, compressed or not) or Parquet,
-# one case a row. It needs a column `y`, the outcome, 0 or 1, and one or more numeric columns of
-# predictions, which are probabilities of outcome 1 or logits (log-odds). Five more columns are
-# understood where they are present: by `group` calibration is reported, `weight` says how much a row
-# counts, `split` to which part of the data it belongs (those of part `test` are judged), `id` is its
-# name, and `p` is taken for the true probability, which only simulated data have. Other names are
-# set by parameters of the same names: `-p y died -p columns "old, new"`; `-p weight None` takes the
-# role away. What cannot be read for certain is refused, with the place in the file and what to do.
-# On the page that you are reading, three models drawn by a program stand in for the file.
+# The file is text with columns separated by commas, semicolons or tabs (UTF-8, UTF-16 or Windows'
+# cp1252, gzipped or not), or Parquet; one case a row. It needs a column `y`, the outcome, 0 or 1, and one
+# or more numeric columns of predictions, which are probabilities of outcome 1 or logits (log-odds). Six
+# more columns are understood where they are present: by `group` calibration is reported; rows of one
+# `cluster` depend on each other and are resampled together, as are those of one `id`; `weight` says how
+# much a row counts; `split` to which part of the data it belongs (those of part `test` are judged); and
+# `p` is taken for the true probability, which only simulated data have. Other names are set by parameters
+# of the same names: `-p y died -p columns "old, new"`; `-p weight None` takes the role away. What cannot be
+# read for certain is refused, with the place in the file and what to do. On the page that you are
+# reading, three models drawn by a program stand in for the file.
 
 # %% tags=["parameters"]
 predictions = None  # a file or folder; None: the drawn example
@@ -38,7 +41,7 @@ columns = None  # such as "old, new"; None: all numeric ones left
 y = "y"  # outcomes
 p = "p"  # true probabilities, if present; None if it is not that
 group = "group"  # groups, if present
-cluster = None  # what is resampled as a whole: patients, days
+cluster = "cluster"  # what is resampled as a whole, if present: patients, days
 weight = "weight"  # how much a row counts, if present
 id = "id"  # names of rows, if present
 split = "split"  # parts of the data, if present; None: judge all rows
@@ -56,7 +59,8 @@ from probnb.notebook import check_parameters, check_path
 
 check_parameters(
     globals(),
-    "predictions columns y p group cluster weight id split part k n scale reference bins replicates seed",
+    "predictions columns y p group cluster weight id split part k n scale reference bins "
+    "replicates seed",
 )
 check_path(predictions, "predictions")
 
@@ -67,7 +71,12 @@ check_integer(bins, "bins")
 check_integer(replicates, "replicates", minimum=2)
 check_integer(seed, "seed", minimum=0)
 
-# %% tags=["hide-input"]
+# %matplotlib inline
+from probnb.plots.style import use_style
+
+use_style()
+
+# %%
 from probnb.report import make_report, read_predictions
 
 table = read_predictions(
@@ -79,65 +88,79 @@ report = make_report(table, reference, bins, replicates, seed)
 # %% [markdown]
 # ## In short
 
-# %% tags=["hide-input"]
+# %%
 report.in_short()
 
 # %% [markdown]
+# *Mean* compares the mean prediction with the share of outcomes 1, *spread* is the slope of a logistic
+# regression on the log-odds (below 1: too extreme), *bins* looks at 15 bins. A column is called off where
+# calibrated predictions would be off by as much with a probability below 0.01, and two columns are told
+# apart where the 95 % interval of their difference leaves out 0. Where there are fewer than 5 independent
+# rows or clusters, nothing is told. A group is off where its interval leaves out its mean prediction, which
+# chance does to one in twenty.
+#
 # ## What was read
 
-# %% tags=["hide-input"]
+# %%
 report.what_was_read()
 
 # %% [markdown]
 # ## The metrics
 #
-# Less is better but for AUC. The {doc}`metrics` chapter says what each of them sees; the Brier score and the NLL
-# are the two that reward the true probability and nothing else. ECE, MCE and KS are never
-# negative, and positive by chance alone: an interval above 0 says nothing, and since resampling adds to
-# that chance, the interval may even lie above the value (see *Calibration* below for a fair
-# comparison). ECE and MCE use 15 bins, as in the paper. Where rows have weights, every number of this
-# page is weighted.
+# Less is better but for AUC. The {doc}`metrics` chapter says what each of them sees; the Brier score and the
+# NLL are the two that reward the true probability and nothing else. ECE, MCE and KS are never negative, and
+# positive by chance alone: an interval above 0 says nothing (see *Calibration* below for a fair
+# comparison). ECE and MCE use 15 bins, as in the paper. Where rows have weights, every number of this page
+# is weighted.
 
-# %% tags=["hide-input"]
+# %%
 report.show("metrics")
 
 # %% [markdown]
 # ## Which column is better?
 #
-# All columns predict the same cases, so that chance favours or hurts them together. The difference
-# between two columns is therefore surer than their separate intervals suggest: each is computed on
-# the same resamples. An asterisk marks an interval that leaves out 0; one in twenty does so by chance
-# where there is no difference, so mind how many you look at.
+# All columns predict the same cases, so that chance favours or hurts them together. The difference between
+# two columns is therefore surer than their separate intervals suggest: each is computed on the same
+# resamples. An asterisk marks an interval that leaves out 0; one in twenty does so by chance where there is
+# no difference, so mind how many you look at.
 
-# %% tags=["hide-input"]
+# %%
 report.show("pairs")
+
+# %% [markdown]
+# ## Where the difference comes from
+#
+# What each column scores worse than the best one (or the `reference`), in the Brier score, split by what
+# would mend it: one number added to all log-odds (*bias*), a factor besides (*slope*), any rising map
+# (*monotone*); what is left is *ranking*, which no map can give. The maps are fitted to other rows than they
+# are judged on, so that a part may be negative.
+
+# %%
+report.show("parts")
 
 # %% [markdown]
 # ## How far from the true probabilities?
 #
 # Where each case's outcome was observed several times (`k` of `n`), the squared distance from the true
-# probability can be estimated without bias though nobody knows that probability: the noise of the
-# share k/n is known and taken off. The estimate may therefore be negative near 0. The divergence
-# KL_p has a small upward bias, alike in all columns.
+# probability can be estimated without bias though nobody knows that probability: the noise of the share k/n
+# is known and taken off. The estimate may therefore be negative near 0. The divergence KL_p has a bias; the
+# table says how large it is at most, and its interval is wider by that.
 
-# %% tags=["hide-input"]
+# %%
 report.show("distances")
 
 # %% [markdown]
 # ## Reliability diagrams
 #
-# Among the cases with about the same prediction, how often was the outcome 1? Points on the
-# diagonal mean: as often as predicted. Each point is a bin of equally many cases (equal predictions stay
-# together), its bar the Clopper-Pearson interval {cite}`clopper1934`; below, how often each prediction
-# occurs. The orange steps are the isotonic regression, which needs no bins
-# {cite}`dimitriadis2021corp`; where the true probabilities are known, blue points show them instead.
+# Among the cases with about the same prediction, how often was the outcome 1? Points on the diagonal mean:
+# as often as predicted. Each point is a bin of equally many cases (equal predictions stay together), its
+# bar the Clopper-Pearson interval {cite}`clopper1934`; below, how often each prediction occurs. The orange
+# steps are the isotonic regression, which needs no bins {cite}`dimitriadis2021corp`; where the true
+# probabilities are known, blue points show them instead.
 
-# %% tags=["hide-input"]
-# %matplotlib inline
+# %%
 from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
 
-use_style()
 axes = reliability_grid(
     table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None, weights=table.weight
 )
@@ -145,46 +168,46 @@ axes = reliability_grid(
 # %% [markdown]
 # ## What the Brier score is made of
 #
-# The Brier score is *calibration* (what a better labelling of the predictions would save) plus
-# *refinement* (what it would cost still, because the predictions do not tell the cases apart), plus
-# what happens *within* the bins {cite}`murphy1973,stephenson2008`. Refinement is *uncertainty*, the
-# score of always predicting the base rate, less *resolution*.
+# The Brier score is *calibration* (what a better labelling of the predictions would save) plus *refinement*
+# (what it would cost still, because the predictions do not tell the cases apart), plus what happens *within*
+# the bins {cite}`murphy1973,stephenson2008`. Refinement is *uncertainty*, the score of always predicting the
+# base rate, less *resolution*.
 
-# %% tags=["hide-input"]
+# %%
 report.show("decomposition")
 
 # %% [markdown]
 # ## Calibration
 #
-# *Bias* is the mean prediction less the share of outcomes 1. The *slope* is that of a logistic
-# regression of the outcomes on the predictions' log-odds: below 1 the predictions are too extreme, above
-# 1 too timid. Each p is the probability that calibrated predictions would be off by as much, on
-# average and over the *bins*. Compare the ECE with what it would be *if calibrated*, not with 0.
-# A column whose predictions are all the same has no slope, and one that separates the outcomes of
-# these rows without an error has no finite one. All of this takes rows as independent.
+# *Bias* is the mean prediction less the share of outcomes 1. The *slope* is that of a logistic regression of
+# the outcomes on the predictions' log-odds: below 1 the predictions are too extreme, above 1 too timid. Each
+# p is the probability that calibrated predictions would be off by as much, on average and over the *bins*.
+# Compare the ECE with what it would be *if calibrated*, not with 0. A column whose predictions are all the
+# same has no slope, and one that separates the outcomes of these rows without an error has no finite one.
+# The bins take rows as independent: with clusters they tell nothing.
 
-# %% tags=["hide-input"]
+# %%
 report.show("calibration")
 
 # %% [markdown]
 # ## Groups
 #
-# Predictions that are right on average may be too high for one group and too low for another. Here
-# *observed* is the share of outcomes 1 in the group, with its Clopper-Pearson interval; an asterisk
-# marks a mean prediction outside it.
+# Predictions that are right on average may be too high for one group and too low for another. Here *observed*
+# is the share of outcomes 1 in the group, with its Clopper-Pearson interval (Student's over clusters, where
+# there are any); an asterisk marks a mean prediction outside it.
 
-# %% tags=["hide-input"]
+# %%
 report.show("groups")
 
 # %% [markdown]
 # ## What calibration after the fact would gain
 #
-# A calibrator is fitted to four fifths of the rows and judged on the last fifth, five times, so that
-# no row judges a map that has seen it. Gains are before less after: positive is better. Temperature
-# scaling {cite}`guo2017calibration` has one number to fit, Platt scaling {cite}`platt1999` two, beta
-# calibration {cite}`kull2017beta` three, isotonic regression {cite}`zadrozny2002` as many as the data
-# support; its probabilities of exactly 0 or 1 are what hurts its NLL. Gains of a column
-# over itself only: none of these maps lets a model tell cases apart that it confused before.
+# A calibrator is fitted to four fifths of the rows and judged on the last fifth, five times, so that no row
+# judges a map that has seen it. Gains are before less after: positive is better. Temperature scaling
+# {cite}`guo2017calibration` has one number to fit, Platt scaling {cite}`platt1999` two, beta calibration
+# {cite}`kull2017beta` three, isotonic regression {cite}`zadrozny2002` as many as the data support; its
+# probabilities of exactly 0 or 1 are what hurts its NLL. Gains are of a column over itself: none of these maps
+# lets a model tell cases apart that it confused before.
 
-# %% tags=["hide-input"]
+# %%
 report.show("gains")

@@ -253,9 +253,13 @@ report.show("gains")
 # ## A model to keep
 
 # %%
-from probnb.chapters.images.study import how_to_predict, keep_chosen
+from probnb.chapters.images.study import how_to_predict
+from probnb.experiment.model import load_model, save_model
 
-Markdown(how_to_predict(*keep_chosen(model_dir, kept, choice, splits.test, device)))
+chosen = choice.index[choice["chosen"]][0]
+save_model(model_dir, kept[chosen].model)
+again = load_model(model_dir).predict(splits.test, device)  # as somebody else will have it
+Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max()))
 
 # %% [markdown]
 # The folder holds the weights, the calibrator, what is needed to prepare an image, where the model comes

@@ -290,6 +290,13 @@ held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 facets = figures.metric_scatter(trained, table, scenarios)
 
 # %% [markdown]
+# The runs that these networks come from:
+
+# %% tags=["remove-input"]
+counted = trained.groupby(["scenario", "kind"], sort=False).size().unstack()
+counted.assign(run=[str(runs[name]) for name in counted.index])
+
+# %% [markdown]
 # And the same against $\mathrm{KL}_p$:
 
 # %% tags=["remove-input"]

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from probnb.data.slides import write_bags
 
 from probnb import calibrators, store
+from probnb.data.slides import write_bags
 
 
 def test_the_store_reads_only_what_it_wrote(tmp_path):

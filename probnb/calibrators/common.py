@@ -25,7 +25,6 @@ LARGEST = 1e150
 
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
 EXCESS = 1e-9  # log-loss above the optimum at which a fit counts as having reached it
-STEEPER = 1e-4  # the same where the ridge is in the way
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -243,14 +242,6 @@ def unreached(calibrator, excess, why):
     """Warn that a fit stopped short of its optimum, and by how much."""
     text = f"{type(calibrator).__name__} stops up to {excess:.1e} above its best log-loss: {why}."
     warnings.warn(text, ConvergenceWarning, stacklevel=4)
-
-
-def warn_if_steeper_is_better(calibrator, log_odds, y, weights):
-    """Say where the optimum is out of reach: separable rows want a map that is ever steeper."""
-    here = log_loss(log_odds, y, weights)
-    excess = here - min(log_loss(k * log_odds, y, weights) for k in (1, 10, 1e3, 1e6))
-    if excess > STEEPER:
-        unreached(calibrator, excess, "the rows are separable, and no map is steep enough")
 
 
 def _as_columns(X):

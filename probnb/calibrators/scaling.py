@@ -15,7 +15,6 @@ from .common import (
     rms,
     two_columns,
     unreached,
-    warn_if_steeper_is_better,
 )
 
 __all__ = ["PlattScaling", "TemperatureScaling"]
@@ -104,26 +103,28 @@ class PlattScaling(Calibrator):
     label = "Platt scaling"
 
     def _fit(self, X, log_odds, y, weights):
-        columns, start = [log_odds, np.ones(len(y))], [fit_slope(log_odds, y, weights), 0.0]
+        columns, slope = [log_odds], fit_slope(log_odds, y, weights)
         if X.shape[1] == 2:
             mean = X[:, 0] / 2 + X[:, 1] / 2
-            centre, size = weights @ mean, rms(log_odds, weights)
             # A mean that varies by rounding errors only must not be blown up to unit size.
-            if rms(mean - centre, weights) > 1e-6 * size or not np.ptp(log_odds):
-                columns, start = [*columns, mean - centre], [*start, 0.0]
+            if rms(mean - weights @ mean, weights) > 1e-6 * rms(log_odds, weights):
+                columns.append(mean)
         columns = np.column_stack(columns)
-        size = np.array([rms(column, weights) for column in columns.T])
-        model = LogisticRegression(C=0.5 / RIDGE, fit_intercept=False, solver="newton-cholesky",
-                                   tol=1e-10, max_iter=1000)  # fmt: skip
-        theta = model.fit(columns / size, y, sample_weight=weights).coef_[0] / size
-        losses = [log_loss(columns @ candidate, y, weights) for candidate in (theta, start)]
-        theta = theta if losses[0] < losses[1] else np.array(start)
-        warn_if_steeper_is_better(self, columns @ theta, y, weights)
-        self.coef_, self.intercept_ = np.array([theta[:1]]), theta[1:2]
-        if X.shape[1] == 2:
-            common = theta[2] if len(theta) > 2 else 0.0
-            self.intercept_ = self.intercept_ - common * centre
-            self.coef_ = np.array([[common / 2 - theta[0], common / 2 + theta[0]]])
+        centre = weights @ columns
+        size = np.array([rms(column, weights) for column in (columns - centre).T])
+        model = LogisticRegression(
+            C=0.5 / RIDGE, solver="newton-cholesky", tol=1e-10, max_iter=1000
+        )
+        model.fit((columns - centre) / size, y, sample_weight=weights)
+        theta = model.coef_[0] / size
+        intercept = model.intercept_[0] - theta @ centre
+        found = log_loss(columns @ theta + intercept, y, weights)
+        if found > log_loss(slope * log_odds, y, weights):  # separable rows, and the ridge
+            theta, intercept = np.array([slope]), 0.0
+        common = theta[1] if len(theta) > 1 else 0.0
+        both = [common / 2 - theta[0], common / 2 + theta[0]]
+        self.coef_ = np.array([both if X.shape[1] == 2 else theta])
+        self.intercept_ = np.array([intercept])
 
     def _map(self, X, log_odds):
         return two_columns(X @ self.coef_[0] + self.intercept_[0])

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 PARTS = ("train", "val", "test")
 
 FOLDS = 5
-"""One fifth of the rows tests, one fifth validates, three fifths train."""
+"""One fifth of the rows tests, one fifth validates, three fifths train; fewer where few groups."""
 
 IN_MEMORY = 2**31
 """Bytes of decoded images up to which they are held in memory; beyond, they stay on disk."""
@@ -126,8 +126,6 @@ def load_images(
         **found,
         "notes": notes,
     }
-    for note in notes:
-        log.info("%s", note)
     return Splits(
         *_data(table, rows, parts, mirror),
         f"images sha256={decoded.checksum} table={told[:16]} size={size} aspect={aspect} "
@@ -209,17 +207,16 @@ def split_rows(outcomes, together, seed=0, parts=None):
 
 
 def _folds(outcomes, together, seed):
-    """Yield the rows of one fifth after the other."""
-    for outcome in (0, 1):
-        sets = len(np.unique(together[outcomes == outcome]))
-        if sets < FOLDS:
-            raise ValueError(
-                f"outcomes must have {FOLDS} rows or groups of 0 and of 1 at least, to be divided; "
-                f"got {sets} of {outcome}."
-            )
+    """Yield the rows of one fifth after the other; larger parts where there are few groups."""
+    sets = [len(np.unique(together[outcomes == outcome])) for outcome in (0, 1)]
+    if min(sets) < 3:
+        raise ValueError(
+            "outcomes must have 3 rows or groups of 0 and of 1 at least, to be divided; got "
+            f"{min(sets)} of {int(np.argmin(sets))}."
+        )
     alone = len(np.unique(together)) == len(together)  # much quicker, and exact
     kind = StratifiedKFold if alone else StratifiedGroupKFold
-    folds = kind(FOLDS, shuffle=True, random_state=seed)
+    folds = kind(min(FOLDS, *sets), shuffle=True, random_state=seed)
     return (rows for _, rows in folds.split(outcomes, outcomes, None if alone else together))
 
 
@@ -268,11 +265,9 @@ def _read_array(path, outcomes, how, key, positive, columns):
 def _join(table, names, decoded, notes):
     """Add the row, the digest and the reason of each decoded image."""
     table["row"] = [decoded.row.get(name, -1) for name in names]
-    there = table["row"] >= 0
-    for column, values in (("reason", decoded.reasons), ("digest", decoded.digests)):
-        table.loc[there, column] = pd.Series(
-            [values[i] for i in table.loc[there, "row"]], table.index[there], dtype=object
-        )
+    known = [(decoded.reasons[i], decoded.digests[i]) if i >= 0 else (reason, None)
+             for i, reason in zip(table["row"], table["reason"])]  # fmt: skip
+    table[["reason", "digest"]] = pd.DataFrame(known, table.index, dtype=object)
     return table, decoded, notes
 
 
@@ -308,7 +303,9 @@ def _divide(table, seed, notes):
             + (f"; {len(conflicting):,} sets of copies have both outcomes" if conflicting else "")
             + ("." if across else ". Copies are in one part.")
         )
-    for what, cut in (("images stand", len(across)), ("groups stand", _cut(table, parts))):
+    groups = table["group"].to_numpy() if "group" in table else np.arange(len(table))
+    groups = int((pd.Series(parts).groupby(groups).nunique() > 1).sum())
+    for what, cut in (("images stand", len(across)), ("groups stand", groups)):
         if cut:
             notes.append(
                 f"**{cut:,} {what} in more than one part** of the division that you gave: what is "
@@ -321,13 +318,6 @@ def _divide(table, seed, notes):
         "conflicting_outcomes": len(conflicting),
     }
     return parts, found
-
-
-def _cut(table, parts):
-    """Groups that have rows in several parts."""
-    if "group" not in table:
-        return 0
-    return int((pd.Series(parts).groupby(table["group"].to_numpy()).nunique() > 1).sum())
 
 
 def _data(table, images, parts, mirror):

@@ -259,28 +259,28 @@ def job_key(job, splits, device="cpu", precision="bf16-mixed"):
     def others(jobs):
         return [job_key(one, splits, device, precision) for one in jobs]
 
-    configuration = {
+    facts = {
         "format": 2,
         "data": splits.digest,
         "device": device,
         "precision": precision,
         "network": [job.network.name, dict(job.network.settings)],
         "recipe": _fields(job.recipe),
-        "loss": describe(job.loss),
+        "loss": configuration(job.loss),
         "strength": job.strength,
-        "targets": describe(job.targets),
+        "targets": configuration(job.targets),
         "init_seed": job.init_seed,
         "start": others([job.start])[0] if job.start else None,
     }
     later = {
-        "augment": [describe(step) for step in splits.train.augment],
+        "augment": [configuration(step) for step in splits.train.augment],
         "teachers": others(job.teachers),
         "fold": list(job.fold or ()),
     }
-    return store.key(configuration | {name: value for name, value in later.items() if value})
+    return store.key(facts | {name: value for name, value in later.items() if value})
 
 
-def describe(value):
+def configuration(value):
     """Say what a loss, a schedule or an augmentation is, as JSON can hold it.
 
     ValueError where that cannot be said: what has settings must be a frozen dataclass.
@@ -300,8 +300,6 @@ def describe(value):
 
 
 def _fields(value):
-    if not is_dataclass(value):
-        return {}
     return {
         f.name: getattr(value, f.name)
         for f in fields(value)

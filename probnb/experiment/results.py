@@ -18,7 +18,7 @@ import torch
 from .. import store
 from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..methods import METHODS
-from .plan import describe
+from .plan import configuration
 from .profiles import PROFILES
 from .provenance import machine
 
@@ -113,7 +113,7 @@ def collect(jobs, fits, splits, rows=METHODS):
     ]
     made = {
         "digest": splits.digest,
-        "augment": [describe(step) for step in splits.train.augment],
+        "augment": [configuration(step) for step in splits.train.augment],
         "rows": {name: _spelt(rows[name]) for name in jobs if rows[name] != METHODS.get(name)},
     }
     return Results(
@@ -128,7 +128,7 @@ def collect(jobs, fits, splits, rows=METHODS):
 def _spelt(method):
     """A row as JSON can hold it."""
     known = {f.name: getattr(method, f.name) for f in fields(method)}
-    return known | {name: describe(known[name]) for name in ("loss", "targets")}
+    return known | {name: configuration(known[name]) for name in ("loss", "targets")}
 
 
 def _known(data, split):

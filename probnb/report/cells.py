@@ -9,16 +9,17 @@ import pandas as pd
 
 from ..calibrators import PARTS
 from ..metrics import METRICS
-from ..metrics.differences import FEWEST
 
 __all__ = ["FORMS", "gain_cells", "number", "show_table"]
+
+
+WIDTH = 90
+"""Characters that a line of a table has on the page."""
 
 
 def metric_cells(boot):
     """Metrics over their intervals; a row a metric where there are few columns."""
     low, high = boot.interval()
-    if boot.units < FEWEST:
-        low, high = low * math.nan, high * math.nan
     cells = {_label(m): map(_cell, boot.point[m], low[m], high[m]) for m in boot.point}
     return narrow(pd.DataFrame({k: list(v) for k, v in cells.items()}, index=boot.point.index))
 
@@ -50,7 +51,7 @@ def distance_cells(found):
     cells = {}
     for m in ("mse_p", "kl_p"):
         cells[_label(m)] = list(map(_cell, found[m], found[f"{m}_low"], found[f"{m}_high"]))
-    cells["bias of KL_p, at most"] = list(map(number, found["kl_p_bias"]))
+    cells["of KL_p, at most bias"] = list(map(number, found["kl_p_bias"]))
     return pd.DataFrame(cells, index=found.index)
 
 
@@ -94,14 +95,39 @@ FORMS = {
 """How each part of a report becomes cells, in the order of its page."""
 
 
+class Html(str):
+    """A table that a notebook shows as such."""
+
+    __slots__ = ()
+
+    def _repr_html_(self):
+        return str(self)
+
+
 def show_table(cells):
-    """Style text for the page: line breaks within cells, nothing read as markup."""
+    """Make HTML of cells: line breaks kept, nothing read as markup, none wider than a page."""
     look = {"selector": "td", "props": "white-space: pre; text-align: right; line-height: 1.3"}
-    style = cells.style.format(escape="html")
-    for axis in ("index", "columns"):
-        style = style.format_index(str, axis=axis, escape="html")
-    # The class by which the book's theme knows a table to colour for a dark page.
-    return style.set_table_styles([look]).set_table_attributes('class="dataframe"')
+    names = [" ".join(map(str, n if isinstance(n, tuple) else (n,))) for n in cells.index]
+    room = WIDTH - min(_width(names), 25)
+    parts, left = [[]], room
+    for column in cells:
+        wide = _width([column, *cells[column]])
+        if wide > left and parts[-1]:
+            parts, left = [*parts, []], room
+        parts[-1].append(column)
+        left -= wide
+    out = []
+    for part in parts:
+        style = cells[part].style.format(escape="html").set_table_styles([look])
+        for axis in ("index", "columns"):
+            style = style.format_index(str, axis=axis, escape="html")
+        # The class by which the book's theme knows a table to colour for a dark page.
+        out.append(style.set_table_attributes('class="dataframe"').to_html())
+    return Html("".join(out))
+
+
+def _width(texts):
+    return 3 + max(len(line) for text in texts for line in (str(text) or " ").split("\n"))
 
 
 def number(x, digits=4, sign=""):

@@ -221,9 +221,8 @@ def _how_off(table, p_hat):
 
 def _mean(table, terms, rows=slice(None)):
     """Mean of one term a row, its error and interval, over rows or clusters."""
-    weight = np.ones(len(table.y))[rows] if table.weight is None else table.weight[rows]
-    cluster = None if table.cluster is None else table.cluster[rows]
-    return clustered_mean(terms[rows], weight / weight.sum(), cluster)
+    shared = (None if held is None else held[rows] for held in (table.weight, table.cluster))
+    return clustered_mean(np.asarray(terms)[rows], *shared)
 
 
 def _order(y, s):
@@ -275,7 +274,7 @@ def group_table(table):
     out = {}
     for k in np.argsort(-np.bincount(codes), kind="stable")[:LARGEST]:
         rows = codes == k
-        mass, effective = weight[rows].sum(), effective_rows(weight[rows], rows.sum())
+        mass, effective = weight[rows].sum(), effective_rows(weight[rows])[0]
         observed, _, low, high = _mean(table, table.y, rows)
         if table.cluster is None:
             ones = np.clip(observed, 0, 1) * effective

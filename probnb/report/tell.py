@@ -151,8 +151,8 @@ class Report:
 
         Returns
         -------
-        pandas.io.formats.style.Styler or Text
-            Shown by a notebook.
+        str
+            HTML, or Markdown, that a notebook shows as such.
         """
         cells = self.cells(part)
         return Text(_EMPTY[part]) if cells.empty else show_table(cells)

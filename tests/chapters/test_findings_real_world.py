@@ -49,13 +49,14 @@ def patients(name):
     return read_study(RESULTS / "cancer" / name)
 
 
+@cache
+def gaps_of(name):
+    lines = patients(name)["differences"].itertuples()
+    return {(g.rule, g.unit, g.metric, g.a, g.b): g for g in lines}
+
+
 def of_patients(name, a, b, rule="ipcw", unit="patient", metric="brier"):
-    table = patients(name)["differences"]
-    return next(
-        table.query(
-            "rule == @rule and unit == @unit and metric == @metric and a == @a and b == @b"
-        ).itertuples()
-    )
+    return gaps_of(name)[rule, unit, metric, a, b]
 
 
 def brier(task, name):
@@ -98,6 +99,27 @@ def test_cape_is_not_told_apart_and_the_printed_gains_would_be():
         f"In print CaPE (bin) is {printed['weather']:.2f} below cross entropy on rain, "
         f"{printed['collision']:.2f} on collisions and {printed['cancer']:.2f} on cancer"
     )
+
+
+def test_a_simple_model_does_as_well_as_any_network():
+    best = {
+        "weather": "Random forest",
+        "collision": "Boxes, boosted trees",
+        "cancer": "Cox, clinical",
+    }
+    for task, simple in best.items():
+        for name in (m for m in scores(task).point.index if m in METHODS and m != "resampled"):
+            assert not scores(task).difference(name, simple).high < 0, (task, name)
+    for name in ("lung", "clinical", "all"):
+        assert of_patients(name, "ce", "Cox, clinical").high > 0
+    says("In every task a simple model on features made by hand does as well as any network here")
+
+
+def test_no_network_learns_from_the_genes_of_lung_patients():
+    table = patients("lung")["scores"].query("rule == 'ipcw' and metric == 'brier'")
+    value = table.set_index("method")["value"]
+    assert all(value[m] >= value["Constant"] for m in value.index if m in METHODS)
+    says("from the genes of lung patients no network learns anything")
 
 
 def test_five_seeds_of_each_task_and_nine_days():

@@ -8,12 +8,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-import nbformat
 import numpy as np
 import psutil
 import pytest
 import torch
-from nbclient import NotebookClient
 
 from probnb.data import ProbabilityData, Splits
 from probnb.experiment import devices as places
@@ -56,13 +54,13 @@ def trained(jobs, folder, **options):
 
 
 def test_one_training_over_two_processes_has_the_numbers_of_one(tmp_path, monkeypatch):
-    """Weights, uneven shares, a start, calibration epochs; the rest in tests/training."""
-    jobs = plan(["ce", "cape_bin"], PROFILE, network=MLP)
+    """Weights, uneven shares, a loss of pairs, a start, calibration epochs."""
+    jobs = plan(["ce", "cape_bin", "mmce"], PROFILE, network=MLP)
     alone = trained(jobs, tmp_path / "one", workers=1)
     spread = []
     monkeypatch.setattr(places, "_spread", lambda *a, _do=places._spread: spread.append(_do(*a)))
     both = trained(jobs, tmp_path / "two", devices=2)
-    assert len(spread) == 2
+    assert len(spread) == 3
     for job, one in alone.items():
         two = both[job]
         assert (one.best_epoch, one.calibration_epochs) == (two.best_epoch, two.calibration_epochs)
@@ -174,11 +172,3 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_numbers(tmp_path):
     assert len(resumed.history) == len(whole.history) == 31
     for name in whole.logits:
         assert torch.equal(resumed.logits[name], whole.logits[name])
-
-
-def test_from_a_notebook(tmp_path):
-    source = SCRIPT.format(folder=str(tmp_path / "fits"), epochs=2)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    NotebookClient(notebook, kernel_name="python3").execute(env=in_another_process())
-    printed = [o["text"] for o in notebook.cells[0].outputs if o.get("name") == "stdout"]
-    assert printed == ["3\n"]

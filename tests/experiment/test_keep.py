@@ -1,15 +1,14 @@
 """Rows as models: what they say is what the table says; the choice follows its rule."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 from probnb.calibrators import PlattScaling
-from probnb.chapters.images.study import judged, keep_chosen, learning_curve, shortened
+from probnb.chapters.images.study import judged, learning_curve, shortened
 from probnb.data import ProbabilityData, Splits
 from probnb.experiment.keep import Kept, _standard_error, choice_folds, choose_model, keep_models
-from probnb.experiment.model import KeptModel, load_model
+from probnb.experiment.model import KeptModel
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import collect, on_test
@@ -197,10 +196,3 @@ def test_learning_curve(run, kept, splits):
     half_gap = points["nll"].iloc[2] - points["nll"].iloc[1]
     np.testing.assert_allclose(differences["half"].value, half_gap)
     assert differences["half"].units == 50  # groups of two rows
-
-
-def test_the_chosen_model_is_saved_and_says_the_same(kept, splits, tmp_path):
-    choice = pd.DataFrame({"chosen": [False, True]}, index=["ce", "platt"])
-    folder, name, largest = keep_chosen(tmp_path / "m", kept, choice, splits.test, "cpu")
-    assert name == "platt" and largest < 1e-7
-    assert load_model(folder).record["label"] == "Platt scaling"

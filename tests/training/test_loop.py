@@ -1,8 +1,3 @@
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,8 +7,6 @@ import torch
 from torch import nn
 
 from probnb.data import ProbabilityData, Splits
-from probnb.data.augment import Mirror
-from probnb.store import load
 from probnb.training.batches import (
     clear_unread_taps,
     cut,
@@ -25,7 +18,7 @@ from probnb.training.batches import (
 )
 from probnb.training.cape import Calibrated
 from probnb.training.loop import Recipe, _check_model, fit
-from probnb.training.losses import MMCE, CrossEntropy
+from probnb.training.losses import CrossEntropy
 from probnb.training.models import ResNet18
 from probnb.training.targets import Observed, Resampled
 
@@ -154,31 +147,6 @@ def test_interrupted_training_ends_with_the_same_numbers(tmp_path, schedule, tar
     resumed = train(recipe, targets, tmp_path / "run")
     assert same(whole, resumed)
     assert without_time(whole.history) == without_time(resumed.history)
-
-
-KILLED = """
-import sys, time
-sys.path.insert(0, {folder!r})
-from test_loop import *
-torch.set_num_threads(1)
-train(Recipe(epochs=6, batch_size=32), Calibrated(), {path!r}, lambda row: time.sleep(0.3))
-"""
-
-
-def test_kill_9_during_training_then_rerun_gives_identical_predictions(tmp_path):
-    path = tmp_path / "run"
-    code = KILLED.format(folder=os.path.dirname(__file__), path=str(path))
-    process = subprocess.Popen([sys.executable, "-c", code])
-    while not path.exists():
-        assert process.poll() is None, "the training ended before it could be killed"
-        time.sleep(0.05)
-    time.sleep(0.2)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    finished = len(load(path)[1]["history"]) - 1
-    assert 1 <= finished < 6
-    recipe = Recipe(epochs=6, batch_size=32)
-    assert same(train(recipe, Calibrated()), train(recipe, Calibrated(), path))
 
 
 def test_patience_stops_early_and_the_last_epoch_is_kept_apart():
@@ -432,39 +400,6 @@ def test_bad_device():
 def test_data_must_have_matching_rows():
     with pytest.raises(ValueError, match="outcomes must have the 3 rows"):
         ProbabilityData(torch.zeros(3, 1), torch.zeros(2))
-
-
-def spread(fabric, path):
-    """What each of two processes does; the first leaves its predictions."""
-    torch.set_num_threads(1)
-    torch.save(trained(fabric), f"{path}{fabric.global_rank}")
-
-
-def trained(fabric):
-    """A training whose shares are uneven, with a loss of pairs, weights and CaPE."""
-    weights = torch.linspace(0.5, 2, 301)
-    data = replace(blobs(301), weights=weights, augment=(Mirror(),))
-    torch.manual_seed(0)
-    model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, stride=2), nn.GroupNorm(2, 8), nn.ReLU(), nn.Flatten(), nn.Linear(72, 2)
-    )
-    result = fit(
-        model, replace(SPLITS, train=data), Recipe(epochs=3, batch_size=31, learning_rate=0.02),
-        loss=MMCE(3.0), targets=Calibrated("bin", every=2), fabric=fabric,
-        on_epoch=lambda row: None,
-    )  # fmt: skip
-    return result.logits["last_test"]
-
-
-def test_two_processes_train_as_one_does(tmp_path):
-    """Uneven shares, MMCE, weights and calibration epochs; batch norm is torch's, on CUDA only."""
-    from lightning_fabric import Fabric
-
-    fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn", precision="32-true")
-    fabric.launch(spread, str(tmp_path / "logits"))
-    first, second = (torch.load(tmp_path / f"logits{rank}") for rank in (0, 1))
-    assert torch.equal(first, second)
-    torch.testing.assert_close(first, trained(make_fabric("cpu", "32-true")), rtol=1e-4, atol=1e-5)
 
 
 def test_apples_gpu_is_not_trained_on(monkeypatch):

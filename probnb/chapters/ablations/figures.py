@@ -32,9 +32,9 @@ MSE = "MSE$_p$ (× 100)"
 
 def first_targets_figure(table):
     """Draw p_emp against p for the training rows, before training and early-stopped."""
-    grid = sns.relplot(table, x="p", y="p_emp", col="network", s=8, alpha=0.5, lw=0, height=3.2)
+    grid = sns.relplot(table, x="p", y="p_emp", col="network", s=12, lw=0, height=3.2)
     grid.map(lambda **_: plt.plot([0, 1], [0, 1], color=COLOURS["grey"], lw=1, ls="--"))
-    grid.set(xlim=(0, 1), ylim=(0, 1)).set_titles("{col_name}")
+    grid.set(xlim=(0, 1), ylim=(0, 1), xticks=(0.2, 0.4, 0.6, 0.8)).set_titles("{col_name}")
     return grid.set_axis_labels("True probability p", "Target p$_{emp}$")
 
 
@@ -60,7 +60,8 @@ def settings_figure(table, parts, base):
     hue = {"hue": "scenario"} if found["scenario"].nunique() > 1 else {}
     grid = sns.FacetGrid(
         found, col="part", col_order=parts, col_wrap=min(3, len(parts)), sharex=False,
-        height=2.4, aspect=1 if len(parts) > 1 else 2, **hue, hue_kws={"marker": ["o", "s"]} if hue else None,
+        height=2.4, aspect=1 if len(parts) > 1 else 2, legend_out=False,
+        hue_kws={"marker": ["o", "s"]} if hue else None, **hue,
     )  # fmt: skip
 
     def points(x, value, low, high, **look):

@@ -59,133 +59,104 @@ def sizes_of(profile):
     return SIZES.get(profile, SIZES["cpu"])
 
 
+def _row(name, part="", x=None, augment=False, **changes):
+    return Row(replace(METHODS[name], **changes), part, x, augment)
+
+
 def _named(*names, **changes):
-    return {name: Row(replace(METHODS[name], **changes)) for name in names}
+    return {name: _row(name, **changes) for name in names}
 
 
-def _fixed(base, part, setting, values, **grid):
+def _fixed(name, part, setting, values, **grid):
     """One row for each value of a setting; everything else as it is chosen elsewhere."""
+    labels = {f"{part}={v:g}": (v, f"{part} = {v:g}") for v in values}
     return {
-        f"{part}={value:g}": Row(
-            replace(base, label=f"{part} = {value:g}", grid={**grid, setting: (value,)}),
-            part,
-            value,
-        )
-        for value in values
+        key: _row(name, part, v, label=label, grid={**grid, setting: (v,)}, recipe={})
+        for key, (v, label) in labels.items()
     }
 
 
 CE = _named("resampled", "ce")
-CAPE = {"cape_bin": Row(replace(METHODS["cape_bin"], grid=CAPE_GRID))}
-KERNEL = {"cape_kernel": Row(replace(METHODS["cape_kernel"], grid=RATES))}
-CONTROL = {"ce_finetuned": Row(replace(METHODS["ce_finetuned"], grid=RATES))}
+CAPE = _named("cape_bin", grid=CAPE_GRID)
+CONTROL = _named("ce_finetuned", grid=RATES)
 
 BEGINNING = {
     **_named("ce"),
     **CAPE,
-    **KERNEL,
+    **_named("cape_kernel", grid=RATES),
     **_named("beginning_bin", "beginning_kernel"),
 }
 
 LOSSES = {
     **_named("ce"),
-    **_fixed(METHODS["focal"], "focal", "focal", (0.3, 1.0, 2.0, 4.0)),
-    **_fixed(METHODS["entropy"], "entropy", "entropy", (0.1, 0.3, 1.0)),
-    **_fixed(METHODS["mmce"], "mmce", "mmce", (0.3, 1.0, 3.0, 10.0)),
+    **_fixed("focal", "focal", "focal", (0.3, 1.0, 2.0, 4.0)),
+    **_fixed("entropy", "entropy", "entropy", (0.1, 0.3, 1.0)),
+    **_fixed("mmce", "mmce", "mmce", (0.3, 1.0, 3.0, 10.0)),
 }
 
-_BIN = replace(METHODS["cape_bin"], recipe={})
-_KERNEL = METHODS["cape_kernel"]
 _RATE = {"finetune_learning_rate": (1e-2,)}
+_USUAL = {**_RATE, "bins": (15,)}
 HYPERPARAMETERS = {
     **_named("ce"),
     **CONTROL,
-    **_fixed(_BIN, "m", "every", (1, 2, 3, 4), **_RATE, bins=(15,)),
-    **_fixed(_BIN, "phase", "phase", (0, 1, 2), **_RATE, bins=(15,), every=(3,)),
-    **_fixed(_BIN, "B", "bins", (2, 5, 15, 50), **_RATE),
-    **_fixed(_BIN, "rate", "finetune_learning_rate", (1e-1, 1e-2, 1e-3, 1e-4), bins=(15,)),
-    **_fixed(_KERNEL, "r", "neighbours", (20, 100, 200, 800), **_RATE),
-    **_fixed(_KERNEL, "sigma", "sigma", (0.01, 0.0707, 0.3), **_RATE),
+    **_fixed("cape_bin", "m", "every", (1, 2, 3, 4), **_USUAL),
+    **_fixed("cape_bin", "phase", "phase", (0, 1, 2), **_USUAL, every=(3,)),
+    **_fixed("cape_bin", "B", "bins", (2, 5, 15, 50), **_RATE),
+    **_fixed("cape_bin", "rate", "finetune_learning_rate", (1e-1, 1e-2, 1e-3, 1e-4), bins=(15,)),
+    **_fixed("cape_kernel", "r", "neighbours", (20, 100, 200, 800), **_RATE),
+    **_fixed("cape_kernel", "sigma", "sigma", (0.01, 0.0707, 0.3), **_RATE),
     **{
-        f"length={n}": Row(
-            replace(
-                _BIN, label=f"length = {n}", grid={**_RATE, "bins": (15,)}, recipe={"epochs": n}
-            ),
-            "length",
-            n,
+        f"length={n}": _row(
+            "cape_bin", "length", n, label=f"length = {n}", grid=_USUAL, recipe={"epochs": n}
         )
         for n in (2, 4, 12)
     },
-    "held_out=1": Row(
-        replace(METHODS["cape_held_out"], grid={**_RATE, "bins": (15,)}), "held_out", 1
-    ),
+    "held_out=1": _row("cape_held_out", "held_out", 1, grid=_USUAL),
 }
 
-_SUM = METHODS["weighted_sum"]
 WEIGHTED = {
     **_named("ce"),
     **CONTROL,
     **CAPE,
-    **{
-        f"lambda={v:g}": Row(
-            replace(_SUM, label=f"lambda = {v:g}", grid={**CAPE_GRID, "mix": (v,)}), "lambda", v
-        )
-        for v in (0.3, 1.0, 3.0, 10.0)
-    },
+    **_fixed("weighted_sum", "lambda", "mix", (0.3, 1.0, 3.0, 10.0), **CAPE_GRID),
 }
 
 _FOLDS = {"folds": 3, "repeats": 2}  # two networks that did not see the row, at the price of four
 _COSINE = METHODS["ce_hygiene"].recipe
+_ALL = "All of it: augmented, cross-fitted, cosine, averaged"
 TARGETS = {
     **CE,
-    **_named("platt", "smoothed", grid={}),
+    **_named("platt", grid={}),
+    **_named("smoothed", grid={"smoothing": (0.1,)}),
     **_named("ensemble"),
     **CAPE,
     **_named("crossfit", "crossfit_platt", "crossfit_mixed", **_FOLDS),
     **_named("distilled", "ce_cosine", "ce_averaged", "ce_hygiene"),
-    "self_distilled": Row(replace(METHODS["self_distilled"], grid={**RATES, "share": (0.5,)})),
-    "crossfit_hygiene": Row(
-        replace(
-            METHODS["crossfit_mixed"],
-            label="Cross-fitted, half outcomes; cosine, averaged",
-            recipe=_COSINE,
-            **_FOLDS,
-        )
+    **_named("self_distilled", grid={**RATES, "share": (0.5,)}),
+    "crossfit_hygiene": _row(
+        "crossfit_mixed",
+        label="Cross-fitted, half outcomes; cosine, averaged",
+        recipe=_COSINE,
+        **_FOLDS,
     ),
-    "augmented": Row(replace(METHODS["ce"], label="CE, augmented"), augment=True),
-    "augmented_hygiene": Row(
-        replace(METHODS["ce_hygiene"], label="CE, augmented, cosine, averaged"), augment=True
-    ),
-    "augmented_crossfit": Row(
-        replace(
-            METHODS["crossfit_mixed"],
-            label="All of it: augmented, cross-fitted, cosine, averaged",
-            recipe=_COSINE,
-            folds=3,
-        ),
-        augment=True,
-    ),
+    "augmented": _row("ce", augment=True, label="CE, augmented"),
+    "augmented_hygiene": _row("ce_hygiene", augment=True, label="CE, augmented, cosine, averaged"),
+    "augmented_crossfit": _row("crossfit_mixed", augment=True, label=_ALL, recipe=_COSINE, folds=3),
 }
-TARGETS["smoothed"] = Row(replace(METHODS["smoothed"], grid={"smoothing": (0.1,)}))
 
+_MEMBERS = "CaPE in an ensemble, then Platt"
 ENSEMBLES = {
     **_named("ce", "platt", "ensemble", "ensemble_platt"),
     **CAPE,
-    "cape_temperature": Row(
-        replace(CAPE["cape_bin"].method, label="CaPE, then temperature", calibrator="temperature")
-    ),
-    "cape_platt": Row(
-        replace(CAPE["cape_bin"].method, label="CaPE, then Platt", calibrator="platt")
-    ),
-    "cape_ensemble": Row(replace(METHODS["cape_ensemble"], grid={**_RATE, "bins": (15,)})),
-    "cape_ensemble_platt": Row(
-        replace(
-            METHODS["cape_ensemble"],
-            label="CaPE in an ensemble, then Platt",
-            grid={**_RATE, "bins": (15,)},
-            calibrator="platt",
+    **{
+        f"cape_{kind}": _row("cape_bin", label=label, grid=CAPE_GRID, calibrator=kind)
+        for kind, label in (
+            ("temperature", "CaPE, then temperature"),
+            ("platt", "CaPE, then Platt"),
         )
-    ),
+    },
+    **_named("cape_ensemble", grid=_USUAL),
+    "cape_ensemble_platt": _row("cape_ensemble", label=_MEMBERS, grid=_USUAL, calibrator="platt"),
 }
 
 SCALING = {

@@ -56,7 +56,7 @@ def ratio_figure(ratios, paper):
     )
     grid = sns.relplot(
         shown, x="clip", y="ratio", hue="method", style="method", col="direction", kind="line",
-        markers=True, dashes=False, height=2.9, aspect=1.05,
+        markers=True, dashes=False, height=2.9, aspect=1.2, facet_kws={"legend_out": False},
     )  # fmt: skip
     grid.set(xscale="log", ylim=(0, 30), xticks=[1e-2, 1e-6, 1e-12, 1e-16])
     grid.axes.flat[0].invert_xaxis()  # which both panels share
@@ -133,13 +133,14 @@ def epoch_figure(folder, tasks):
     table = pd.concat(lines, ignore_index=True)
     grid = sns.relplot(
         table, x="epoch", y="mse", hue="seed", style="seed", col="task", kind="line", height=2.4,
-        aspect=1.0, col_wrap=3, facet_kws={"sharey": False},
+        col_wrap=3, facet_kws={"sharey": False, "legend_out": False},
     )  # fmt: skip
     for name, ax in grid.axes_dict.items():
         dots = table[table["kept"] & (table["task"] == name)]
         ax.plot(dots["epoch"], dots["mse"], "o", color=COLOURS["black"], markersize=5)
         ax.set_ylim(bottom=0)
     grid.set_axis_labels("Epoch", "MSE$_p$ of CE (× 100)").set_titles("{col_name}")
+    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1), ncols=3)
     return grid
 
 

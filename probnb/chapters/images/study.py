@@ -14,7 +14,6 @@ from PIL import Image
 from ... import scenarios, store
 from ...data.drawn import drawn_faces
 from ...experiment.keep import choice_folds, keep_models
-from ...experiment.model import load_model, save_model
 from ...experiment.plan import plan
 from ...experiment.results import collect
 from ...experiment.run import run_jobs
@@ -25,7 +24,6 @@ from ...metrics.differences import FEWEST, compare
 __all__ = [
     "how_to_predict",
     "judged",
-    "keep_chosen",
     "learning_curve",
     "shortened",
     "verdicts",
@@ -205,14 +203,6 @@ def _better(question, change):
         int(np.sign(change.value)) * change.resolved
     ]  # fmt: skip
     return question, word, f"test NLL {change.text(1, 4)}"
-
-
-def keep_chosen(folder, kept, choice, test, device="auto"):
-    """Save the chosen model; return its folder, row, and how far off it is when read back."""
-    name = choice.index[choice["chosen"]][0]
-    folder = save_model(folder, kept[name].model)
-    again = load_model(folder).predict(test, device)
-    return folder, name, float(np.max(np.abs(again - kept[name].test)))
 
 
 def how_to_predict(folder, name, largest):

@@ -47,7 +47,7 @@ def best_runs(folders, scenarios):
     """Return the best stored run of each scenario: photographs, then size, as profiles say."""
     found = {name: find_runs(folders, "synthetic", task=name) for name in scenarios}
     for name, runs in found.items():
-        if not any(run.record["profile"] != "smoke" for run in runs):
+        if not runs:
             raise FileNotFoundError(
                 f"results_dir must hold a run of every scenario; {name!r} has none in "
                 f"{', '.join(map(str, folders))}. To make one: papermill book/synthetic.ipynb "

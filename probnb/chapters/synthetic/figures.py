@@ -90,7 +90,8 @@ def learning_curves(results, window=1):
         scale = 100 if column in ("mse_p", "kl_p") else 1
         for name, rows in curves.items():
             values = scale * rows[column].rolling(window, min_periods=1, center=True).mean()
-            ax.plot(rows["epoch"], values, color=COLOURS[_STYLES[name]], lw=1.6,
+            ax.plot(rows["epoch"], values, "--" if name == "cape_kernel" else "-",
+                    color=COLOURS[_STYLES[name]], lw=1.6,
                     label=METHODS[name].label)  # fmt: skip
         ax.axvline(start, color=COLOURS["grey"], ls=":", lw=1.2)
         ax.set(xlabel="epoch", ylabel=label)
