@@ -32,7 +32,7 @@ def label(row):
 def show(table, words=False):
     """Show a table whole: no cell shortened, no line left out; `words` wraps long cells."""
     with pd.option_context("display.max_colwidth", None):
-        return HTML(table.to_html(max_rows=None, classes="sentences" if words else "fit"))
+        return HTML(table.to_html(max_rows=None, classes="fit sentences" if words else "fit"))
 
 
 def run_table(runs):
