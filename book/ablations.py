@@ -249,8 +249,7 @@ trained = {
 }
 
 # %% tags=["remove-cell"]
-for table in trained.values():
-    study.write_study(table, results_dir, device)
+written = [study.write_study(table, results_dir, device) for table in trained.values()]
 beside = [study.beside(table, study.read_study(kept, name)) for name, table in trained.items()]
 
 # %% tags=["hide-input", "hide-output"]
