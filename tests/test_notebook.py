@@ -140,7 +140,7 @@ def test_module_names_are_no_parameters():
 @pytest.mark.parametrize("value", [2, True, 2020, 0.5])
 def test_names_that_papermill_took_for_values_are_to_be_given_as_text(value):
     """A folder may be called 02, yes or 2020."""
-    with pytest.raises(ValueError, match="positive must be text; got .*-r positive NAME"):
+    with pytest.raises(ValueError, match=r"positive must be text; got .*-r positive NAME"):
         check_parameters({"positive": value, "seed": 0}, "positive seed", text="positive")
 
 
