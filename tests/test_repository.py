@@ -31,10 +31,10 @@ ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "validation store scenarios",
     "tables published metrics methods notebook",
     "calibrators",
-    "report theory",  # on predictions of any origin: they know of no data set and no training
+    "report",  # on predictions of any origin: it knows of no data set and no training
     "data",
     "training",
-    "experiment page",
+    "experiment page theory",  # which takes CaPE's p_emp from training
     "__main__ plots",
     "chapters",
 ]
