@@ -126,7 +126,7 @@ axes = figures.overfitting_figure(y, p, predictions[columns], discrete=scenario 
 # histograms of the predictions show the same.)
 
 # %% tags=["remove-input"]
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 kept = study.kept_start(outcome.chosen)
 note = (
@@ -135,7 +135,8 @@ note = (
     "below, are those of *CE early-stop*. Where its fine-tuning went all the same is drawn under "
     "*Fine-tuning*."
 )
-Markdown("\n\n".join(note.format(label) for label in kept))
+for label in kept:
+    display(Markdown(note.format(label)))
 
 # %% [markdown]
 # This chapter is Section 7.1 of {cite}`liu2022deep` for one scenario at a time. All five scenarios
@@ -144,7 +145,7 @@ Markdown("\n\n".join(note.format(label) for label in kept))
 # `data_dir`, the same notebook runs on the photographs of UTKFace.
 
 # %% tags=["remove-input"]
-study.facts(splits, run, outcome)
+study.facts(splits, run, outcome).style.hide(axis=1).set_table_attributes('class="sentences"')
 
 # %% [markdown]
 # ## The task

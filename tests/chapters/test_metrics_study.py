@@ -227,7 +227,7 @@ def test_figures_of_examples():
     models = examples.example_models(300)
     assert "Brier 0.188" in plots.dot_stacks(examples.two_classes())[0].get_title(loc="left")
     bars = plots.decomposition_bars(models, bins=5)
-    score = bars.lines[0].get_xdata()[0]
+    score = bars.lines[-1].get_xdata()[0]
     assert score == pytest.approx(evaluate(models["y"], models["truth"])["brier"])
     ks = plots.ks_figure(models["y"], models[["truth", "shifted"]])
     assert len(ks) == 2 and ks[0].get_title(loc="left").startswith("truth: KS")

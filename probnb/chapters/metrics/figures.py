@@ -50,23 +50,23 @@ def dot_stacks(models, columns=("truth", "one answer")):
 
 
 def decomposition_bars(models, bins=15):
-    """Draw the Brier score of each model as the sum of its parts, a mark at the score."""
+    """Draw refinement and calibration of each model's Brier score, with a mark at the score.
+
+    Where the two do not add up to the mark, the rest is the two within-bin terms.
+    """
     names = models.columns.drop(["y", "p"], errors="ignore")
     parts = [brier_decomposition(models["y"], models[name], bins) for name in names]
-    table = pd.DataFrame({k: [getattr(part, k) for part in parts]
-                          for k in ("refinement", "calibration", "total")}, names)  # fmt: skip
-    table["within bins"] = table["total"] - table["refinement"] - table["calibration"]
+    table = pd.DataFrame(
+        {k: [getattr(part, k) for part in parts] for k in ("refinement", "calibration")}, names
+    )
     ax = plt.subplots(figsize=(7.2, 2.8), layout="constrained")[1]
-    left = np.zeros(len(names))
-    for name, colour, height in (("refinement", "sky", 0.8), ("calibration", "vermilion", 0.8),
-                                 ("within bins", "grey", 0.35)):  # fmt: skip
-        ax.barh(names, table[name], left=left, height=height, color=COLOURS[colour], label=name)
-        left = left + table[name] if name != "within bins" else left  # it mostly takes back
-    ax.plot(table["total"], np.arange(len(names)), "k|", ms=18, mew=2, label="Brier score")
-    for k, value in enumerate(np.maximum(table["total"], left)):
-        ax.text(value + 0.004, k, f"{table['total'].iloc[k]:.4f}", va="center", fontsize=9)
+    table.plot.barh(stacked=True, width=0.8, ax=ax, color=[COLOURS["sky"], COLOURS["vermilion"]])
+    total = [part.total for part in parts]
+    ax.plot(total, np.arange(len(names)), "k|", ms=18, mew=2, label="Brier score")
+    for k, value in enumerate(np.maximum(total, table.sum(axis=1))):
+        ax.text(value + 0.004, k, f"{total[k]:.4f}", va="center", fontsize=9)
     ax.invert_yaxis()
-    ax.set(xlabel="Brier score and its parts", xlim=(0, left.max() * 1.14))
+    ax.set(xlabel="Brier score and its parts", xlim=(0, 1.14 * max(total)))
     ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1), ncols=4)
     return ax
 

@@ -74,43 +74,31 @@ def early_learning_figure(panels):
     return axes
 
 
-def slope_figure(table, ax):
-    """Slope of the error at the start against sample size, with its limit."""
-    for k, ((gamma, gamma_0), rows) in enumerate(table.groupby(["gamma", "gamma_0"])):
-        colour, at = COLOURS[CYCLE[k % len(CYCLE)]], rows.n * (1 + 0.02 * (k - 1))
-        ax.axhline(rows.limit.iloc[0], color=colour, lw=1, ls="--")
-        ax.errorbar(at, rows.slope, 2 * rows.error, fmt="o", color=colour, ms=5,
-                    label=rf"$\gamma$ = {gamma:g}, $\gamma_0$ = {gamma_0:g}")  # fmt: skip
-    ax.axhline(0, color=COLOURS["grey"], lw=0.8)
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(sorted(table.n.unique()), sorted(table.n.unique()))
-    ax.minorticks_off()
-    ax.set(xlabel="sample size n", ylabel=r"$\mathrm{MSE}'(0)$ per unit of time")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
-
-
-def gap_figure(table, ax):
-    """Distance between gradient descent and gradient flow against the step size."""
-    mean = table.groupby("eta")[["parameters", "errors"]].mean()
-    names = {"parameters": r"$\sup\|\hat\theta_\eta - \hat\theta\|$",
-             "errors": r"$\sup|\mathrm{MSE}_\eta - \mathrm{MSE}|$"}  # fmt: skip
-    for (column, label), colour in zip(names.items(), CYCLE):
-        ax.loglog(mean.index, mean[column], "o-", color=COLOURS[colour], ms=5, label=label)
-        line = mean[column].iloc[0] * mean.index / mean.index[0]
-        ax.loglog(mean.index, line, "--", color=COLOURS["grey"], lw=1)
-    ax.plot([], [], "--", color=COLOURS["grey"], lw=1, label=r"proportional to $\eta$")
-    ax.set_xticks(mean.index, [f"{eta:.3g}" for eta in mean.index])
-    ax.minorticks_off()
-    ax.set(xlabel=r"step size $\eta$", ylabel="largest gap")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
-
-
 def lemma_figure(slopes, gaps):
-    """The two lemmas behind Theorem A.1, side by side."""
-    axes = _axes(2, height=3.8)
-    slope_figure(slopes, axes[0])
-    gap_figure(gaps, axes[1])
-    return axes
+    """The lemmas behind Theorem A.1: slope at the start by sample size, gap to the flow by step."""
+    first, second = _axes(2, height=3.8)
+    for k, ((gamma, gamma_0), rows) in enumerate(slopes.groupby(["gamma", "gamma_0"])):
+        colour, at = COLOURS[CYCLE[k % len(CYCLE)]], rows.n * (1 + 0.02 * (k - 1))
+        first.axhline(rows.limit.iloc[0], color=colour, lw=1, ls="--")
+        first.errorbar(at, rows.slope, 2 * rows.error, fmt="o", color=colour, ms=5,
+                       label=rf"$\gamma$ = {gamma:g}, $\gamma_0$ = {gamma_0:g}")  # fmt: skip
+    first.axhline(0, color=COLOURS["grey"], lw=0.8)
+    first.set_xscale("log", base=2)
+    first.set_xticks(sorted(slopes.n.unique()), sorted(slopes.n.unique()))
+    first.set(xlabel="sample size n", ylabel=r"$\mathrm{MSE}'(0)$ per unit of time")
+    mean = gaps.groupby("eta")[["parameters", "errors"]].mean()
+    names = (r"$\sup\|\hat\theta_\eta - \hat\theta\|$", r"$\sup|\mathrm{MSE}_\eta - \mathrm{MSE}|$")
+    for column, label, colour in zip(mean, names, CYCLE):
+        second.loglog(mean.index, mean[column], "o-", color=COLOURS[colour], ms=5, label=label)
+        line = mean[column].iloc[0] * mean.index / mean.index[0]
+        second.loglog(mean.index, line, "--", color=COLOURS["grey"], lw=1)
+    second.plot([], [], "--", color=COLOURS["grey"], lw=1, label=r"proportional to $\eta$")
+    second.set_xticks(mean.index, [f"{eta:.3g}" for eta in mean.index])
+    second.set(xlabel=r"step size $\eta$", ylabel="largest gap")
+    for ax in (first, second):
+        ax.minorticks_off()
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
+    return first, second
 
 
 def memorisation_figure(run):
