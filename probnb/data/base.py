@@ -8,7 +8,6 @@ than memory, tables and ragged bags all go through the same loop.
 from __future__ import annotations
 
 import hashlib
-import mmap
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -22,16 +21,10 @@ from ..validation import (
     check_vector,
     check_weights,
 )
+from .inputs import as_array, blocks, channel_scale, check_finite, check_inputs, take_rows
 from .ragged import Bags
 
 __all__ = ["Bags", "ProbabilityData", "Splits", "one_hot"]
-
-
-SAMPLE = 1024
-"""Rows of an array on disk from which the scale of its channels is estimated."""
-
-BLOCK = 1 << 26
-"""Bytes of inputs that are looked at at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +75,7 @@ class ProbabilityData:
     scale: tuple | None = None
 
     def __post_init__(self):
-        n = _check_inputs(self.inputs)
+        n = check_inputs(self.inputs)
         ids = np.arange(n) if self.ids is None else self.ids
         checked = {
             "outcomes": _of_outcomes(self.outcomes, "outcomes", check_outcomes),
@@ -116,13 +109,13 @@ class ProbabilityData:
         Inputs on disk are read once, in blocks; they are the same as those in memory.
         """
         digest = hashlib.sha256()
-        for block in _blocks(self.inputs):
+        for block in blocks(self.inputs):
             digest.update(block)
         for name in ("outcomes", "probabilities", "weights", "groups", "ids"):
             value = getattr(self, name)
             digest.update(f"\0{name}\0".encode())
             if value is not None:
-                digest.update(_bytes(_array(value)))
+                digest.update(_bytes(as_array(value)))
         return digest.hexdigest()
 
     @property
@@ -150,10 +143,10 @@ class ProbabilityData:
         device = self.outcomes.device
         if isinstance(self.inputs, Bags):
             return tuple(part.to(device) for part in self.inputs.batch(rows))
-        x = _take(self.inputs, rows).to(device)
+        x = take_rows(self.inputs, rows).to(device)
         if x.is_floating_point():
             if not torch.is_tensor(self.inputs):  # what was not looked at as a whole
-                _check_finite(x, rows)
+                check_finite(x, rows)
         elif self.scale is None:
             raise ValueError(
                 "inputs of uint8 must have a scale before they are a batch; got None. Splits.to "
@@ -250,7 +243,7 @@ class Splits:
     def digest(self):
         """Checksum of all parts and of the scale of their channels, and what rows are called."""
         parts = [part.digest for part in self.parts().values()]
-        scale = [_array(value).tobytes().hex() for value in self.scale or ()]
+        scale = [as_array(value).tobytes().hex() for value in self.scale or ()]
         return hashlib.sha256("\n".join([*parts, *scale]).encode()).hexdigest()
 
     @property
@@ -274,103 +267,6 @@ class Splits:
         return replace(self, **moved)
 
 
-def channel_scale(inputs):
-    """Mean and standard deviation per channel of uint8 images; None for other inputs."""
-    if "uint8" not in str(getattr(inputs, "dtype", "")):
-        return None
-    if not torch.is_tensor(inputs):  # evenly spaced rows of what may be larger than memory
-        inputs = _take(inputs, np.unique(np.linspace(0, inputs.shape[0] - 1, SAMPLE).astype(int)))
-    shape = (1, -1, *[1] * (inputs.ndim - 2))
-    count = inputs.numel() // inputs.shape[1]
-    sums, squares = 0, 0
-    for block in inputs.split(64):  # integers: exact, whatever the order
-        channels = block.transpose(0, 1).flatten(1).to(torch.int32)
-        sums = sums + channels.sum(1)
-        squares = squares + (channels * channels).sum(1)
-    mean = sums.double() / count
-    variance = squares.double() / count - mean**2
-    return tuple(v.float().reshape(shape) for v in (mean, variance.clamp(min=1).sqrt()))
-
-
-def _take(inputs, rows):
-    """Rows of a tensor, or of anything else that is indexed like an array."""
-    if torch.is_tensor(inputs):
-        return inputs[torch.as_tensor(rows, device=inputs.device)]
-    rows = rows.cpu().numpy() if torch.is_tensor(rows) else np.asarray(rows)
-    unique, inverse = np.unique(rows, return_inverse=True)  # files on disk want increasing rows
-    taken = torch.from_numpy(np.asarray(inputs[unique])[inverse])
-    _release(inputs)
-    return taken
-
-
-def _release(inputs):
-    """Let go of the pages of a mapped file that were read, lest an epoch end with all of it."""
-    mapped = inputs
-    while mapped is not None and not isinstance(mapped, mmap.mmap):
-        mapped = getattr(mapped, "base", None)
-    if mapped is not None and hasattr(
-        mmap, "MADV_DONTNEED"
-    ):  # not on Windows, which does so itself
-        mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def _check_inputs(inputs):
-    """Return the number of rows, or say what is wrong with the inputs."""
-    if isinstance(inputs, Bags):
-        if _in_memory(inputs.values):
-            _check_finite(inputs.values)
-        return len(inputs)
-    shape, kind = getattr(inputs, "shape", None), str(getattr(inputs, "dtype", None))
-    if shape is None or len(shape) < 2:
-        raise ValueError(
-            "inputs must be a tensor or an array of shape (n, ...); got "
-            f"{type(inputs).__name__ if shape is None else f'shape {tuple(shape)}'}."
-        )
-    if kind.removeprefix("torch.") not in ("uint8", "float16", "bfloat16", "float32", "float64"):
-        raise ValueError(f"inputs must be uint8 images or floating point; got {kind}.")
-    if len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4):
-        raise ValueError(
-            "inputs must be of shape (n, channels, height, width); got what looks like (n, height, "
-            f"width, channels), {tuple(shape)}."
-        )
-    if "uint8" in kind:
-        if len(shape) != 4:
-            raise ValueError(
-                f"inputs of uint8 must be of shape (n, channels, height, width); got {(*shape,)}."
-            )
-    elif _in_memory(inputs):
-        _check_finite(inputs)
-    return shape[0]
-
-
-def _in_memory(inputs):
-    """Whether all of it can be looked at at once; what lies on disk is looked at as it is read."""
-    return torch.is_tensor(inputs) or type(inputs) is np.ndarray
-
-
-def _check_finite(x, rows=None):
-    """Refuse NaN and infinity, naming the row."""
-    finite = torch.isfinite(x) if torch.is_tensor(x) else np.isfinite(x)
-    if not finite.all():
-        row = int((~_array(finite)).reshape(len(x), -1).any(axis=1).argmax())
-        row = row if rows is None else int(rows[row])
-        raise ValueError(f"inputs must be finite; got NaN or infinity in row {row}.")
-
-
-def _blocks(inputs):
-    """What identifies the inputs, a block at a time, wherever they are."""
-    if isinstance(inputs, Bags):
-        yield from inputs.blocks(BLOCK)
-        return
-    yield f"{str(inputs.dtype).removeprefix('torch.')}{tuple(inputs.shape)}".encode()
-    row = int(np.prod(inputs.shape[1:])) * 4
-    for rows in torch.arange(inputs.shape[0]).split(max(1, BLOCK // max(row, 1))):
-        x = _take(inputs, rows).cpu().contiguous()
-        if x.is_floating_point():
-            _check_finite(x, rows)
-        yield x.reshape(-1).view(torch.uint8).numpy()
-
-
 def _bytes(values):
     """A vector as bytes: numbers as they are, names as text."""
     if values.dtype.kind in "biuf":
@@ -388,7 +284,7 @@ def one_hot(y, classes):
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    y = np.asarray(_array(y))
+    y = np.asarray(as_array(y))
     wrong = ~np.isin(y, np.arange(check_integer(classes, "classes", minimum=2)))
     if y.ndim != 1 or wrong.any():
         seen = f"shape {y.shape}" if y.ndim != 1 else f"{y[wrong][0]!s} in row {wrong.argmax()}"
@@ -400,7 +296,7 @@ def _of_outcomes(values, name, check):
     """Check what is said of the outcomes of each row: of outcome 1, or of each of K."""
     if values is None:
         return None
-    values = _array(values)
+    values = as_array(values)
     if getattr(values, "ndim", 1) != 2 or values.shape[1] < 2:
         return check(values, name, empty=True)
     columns = np.stack([check(column, name, empty=True) for column in values.T], axis=1)
@@ -413,12 +309,8 @@ def _of_outcomes(values, name, check):
     return columns[:, 1] if columns.shape[1] == 2 else columns
 
 
-def _array(values):
-    return values.detach().cpu().numpy() if torch.is_tensor(values) else values
-
-
 def _optional(values, name, check):
-    return None if values is None else check(_array(values), name, empty=True)
+    return None if values is None else check(as_array(values), name, empty=True)
 
 
 def _device(inputs):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..calibrators import CALIBRATORS
-from ..data.base import channel_scale
+from ..data.inputs import channel_scale
 from ..methods import METHODS
 from .model import KeptModel, map_input
 from .results import chosen_jobs

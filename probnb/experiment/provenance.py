@@ -23,6 +23,7 @@ TRAINS = (
     "metrics/sample.py",
     "metrics/binning.py",
     "data/base.py",
+    "data/inputs.py",
     "data/ragged.py",
     "data/augment.py",
     "scenarios.py",

@@ -8,7 +8,7 @@ import torch
 
 from probnb.data import Bags, ProbabilityData, Splits
 from probnb.data.augment import Brightness, Mirror, Shift
-from probnb.data.base import channel_scale
+from probnb.data.inputs import channel_scale
 
 RNG = np.random.default_rng(0)
 IMAGES = torch.tensor(RNG.integers(0, 256, (30, 3, 6, 5)), dtype=torch.uint8)
@@ -284,6 +284,6 @@ def test_large_inputs_are_read_in_blocks(monkeypatch):
             return super().__getitem__(rows)
 
     whole = ProbabilityData(IMAGES, Y).digest
-    monkeypatch.setattr("probnb.data.base.BLOCK", 4 * 7 * 3 * 6 * 5)
+    monkeypatch.setattr("probnb.data.inputs.BLOCK", 4 * 7 * 3 * 6 * 5)
     assert ProbabilityData(Watched(IMAGES.numpy()), Y).digest == whole
     assert asked == [7, 7, 7, 7, 2]

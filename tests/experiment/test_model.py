@@ -17,9 +17,9 @@ from PIL import Image
 from probnb.__main__ import main
 from probnb.calibrators import PlattScaling
 from probnb.data import ProbabilityData, Splits
-from probnb.data.base import channel_scale
 from probnb.data.drawn import drawn_faces
 from probnb.data.files import list_files
+from probnb.data.inputs import channel_scale
 from probnb.experiment.model import KeptModel, check_model_folder, load_model, save_model
 from probnb.experiment.predict import predict_images
 from probnb.training.batches import make_fabric
