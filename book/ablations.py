@@ -239,8 +239,8 @@ ax = figures.size_figure(study.read_study(kept, "scaling"))
 # ## Trained for this page
 #
 # The cell trains the studies that the parameter `studies` names, by default the quick ones, and adds their rows to
-# the folder `results_dir`; `stored` is the same row of the same seed in the tables above, where it has one. Most stored
-# tables of drawn faces are older than training in full precision, and a network's luck hangs on the last digit.
+# the folder `results_dir`; `stored` is the same row of the same seed in the tables above, where it has one. Another
+# processor rounds otherwise, and a small network's luck hangs on the last digit.
 
 # %%
 how = dict(profile=profile, seed=seed, data_dir=data_dir, device=device, retrain=retrain)
@@ -249,8 +249,7 @@ trained = {
 }
 
 # %% tags=["remove-cell"]
-for table in trained.values():
-    study.write_study(table, results_dir, device)
+written = [study.write_study(table, results_dir, device) for table in trained.values()]
 beside = [study.beside(table, study.read_study(kept, name)) for name, table in trained.items()]
 
 # %% tags=["hide-input", "hide-output"]

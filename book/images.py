@@ -113,7 +113,6 @@ task = "example" if example else images.name.split(".")[0]
 model_dir = results_dir / "images" / f"{task}-model" if model_dir is None else model_dir
 check_model_folder(model_dir)  # before anything is trained for it
 use_style()
-# %matplotlib inline
 
 # %% [markdown]
 # ## What was read
@@ -143,6 +142,7 @@ splits = load_images(
 Markdown(what_was_read(splits))
 
 # %% tags=["hide-input"]
+# %matplotlib inline
 from probnb.chapters.images.figures import example_images
 
 axes = example_images(splits.test) if example else None  # yours stay out of the report
@@ -225,7 +225,7 @@ from probnb.report import check_table, make_report
 
 frame = judged(kept, splits.test)
 store.replace_file(run.directory / "test.csv", lambda file: frame.to_csv(file, index=False))
-table = check_table(frame, cluster="cluster" if "cluster" in frame else None)
+table = check_table(frame)
 report = make_report(table, "CE early-stop", min(15, len(table.y)), replicates, seed)
 report.in_short()
 

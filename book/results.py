@@ -123,8 +123,8 @@ ax = forest(
 # The paper's Table 12 has it far behind CaPE (2.59 and 1.78 in Linear, bins), and explains that first
 # predictions are random. Here it is lower than CaPE (bin) in all six trainings of Linear and Discrete, by
 # 0.18 [-0.24, +0.60] and 0.12 [+0.04, +0.20], with two to four calibration epochs behind it; less stopping
-# early it is -0.21 [-0.48, +0.06] and -0.12 [-0.25, +0.01]. That it does harm can be left out in Discrete;
-# that it helps is not settled. Averaged weights are drawn where they are stored; on drawn
+# early it is -0.21 [-0.48, +0.06] and -0.12 [-0.25, +0.01]. Harm is ruled out in Discrete; that it helps is
+# not settled. Averaged weights are drawn where they are stored; on drawn
 # faces {doc}`ablations` compares them.
 
 # %% tags=["remove-input"]

@@ -170,7 +170,7 @@ def test_notebook_is_committed_without_outputs(path):
 def test_notebook_checks_its_parameters_first(path):
     code = [c for c in jupytext.read(path)["cells"] if c["cell_type"] == "code"]
     tags = [c["metadata"].get("tags", []) for c in code]
-    at = int("hide-cell" in tags[0])  # parameters that few change may be folded away before it
+    at = int("parameters" not in tags[0])  # those that few change may stand before it
     tagged = [i for i, names in enumerate(tags) if "parameters" in names]
     assert tagged == [at], "the first code cell holds the parameters"
     given = [node for cell in code[: at + 1] for node in ast.parse(cell["source"]).body]

@@ -153,7 +153,7 @@ def read_maps(path):
                 yield from _tar(file)
             else:
                 yield file.name, _or_error(decode, file.read_bytes(), file.name)
-        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        except (tarfile.TarError, EOFError, OSError, KeyError, RuntimeError, zlib.error) as error:
             yield file.name, ValueError(f"{file.name} is damaged or cut short: {error}.")
 
 

@@ -378,13 +378,11 @@ def _label_rows(cohort, rule, horizon, strata, reference=None):
 def _part(cohort, rows, labels, scale):
     take = {"probabilities": cohort.probabilities, "weights": labels.weights}
     take = {name: None if value is None else value[rows] for name, value in take.items()}
+    inputs = cohort.inputs[rows]
+    if scale is not None:
+        inputs = (torch.as_tensor(inputs).float() - scale[0]) / scale[1]
     return ProbabilityData(
-        cohort.inputs[rows],
-        labels.outcomes[rows],
-        groups=cohort.numbers[rows],
-        ids=rows,
-        scale=scale,
-        **take,
+        inputs, labels.outcomes[rows], groups=cohort.numbers[rows], ids=rows, **take
     )
 
 

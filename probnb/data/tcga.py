@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -144,11 +146,20 @@ def _file(folder, name):
     return path
 
 
-def _read(path):
-    table = pd.read_csv(path, low_memory=False)
-    for column in NEEDED:
+def _table(path, columns):
+    """Read a table, or say which file cannot be read or lacks a column."""
+    try:
+        table = pd.read_csv(path, low_memory=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path.name} must be a table, CSV; it cannot be read: {error}.") from None
+    for column in columns:
         if column not in table:
             raise ValueError(f"{path.name} must have a column {column!r}; it has none.")
+    return table
+
+
+def _read(path):
+    table = _table(path, NEEDED)
     wrong = {
         "case_id": ~table["case_id"].astype(str).str.fullmatch(r"[^-]+-[^-]+-[^-]+"),
         "survival_months": ~(pd.to_numeric(table["survival_months"], errors="coerce") >= 0),
@@ -188,12 +199,8 @@ def _stages(folder):
     path = folder / "clinical.csv"
     if not path.is_file():
         return {}
-    table = pd.read_csv(path, low_memory=False)
     columns = ["bcr_patient_barcode", "pathologic_stage"]
-    for column in columns:
-        if column not in table:
-            raise ValueError(f"{path.name} must have a column {column!r}; it has none.")
-    stages = table[columns].drop_duplicates().set_index(columns[0])[columns[1]]
+    stages = _table(path, columns)[columns].drop_duplicates().set_index(columns[0])[columns[1]]
     if stages.index.has_duplicates:
         twice = stages.index[stages.index.duplicated()][0]
         raise ValueError(f"{path.name} must have one stage a patient; {twice!r} has several.")

@@ -91,9 +91,9 @@ def test_every_claim_has_a_verdict_and_a_reason_without_any_run():
     assert set(table["verdict"]) <= set(rules.VERDICTS)
     assert table["reason"].str.len().gt(5).all()
     runs = table[table["kind"] == "runs"]
-    assert runs["verdict"].eq(OPEN).all() and runs["reason"].eq("not run yet").all()
+    assert runs["verdict"].eq(OPEN).all() and runs["reason"].str.endswith(": not run yet").all()
     counts = ledger.verdict_counts(table)
-    assert counts.loc["all", "all"] == 109 and list(counts) == [*rules.VERDICTS, "all"]
+    assert counts.loc["all", "all"] == 109 and list(counts.index) == [*rules.VERDICTS, "all"]
 
 
 def test_rows_that_claims_name_exist():
@@ -108,6 +108,13 @@ def test_rows_that_claims_name_exist():
         tasks = (*SCENARIOS, "cifar10", "weather", "collision")
         assert where in places or set(where.split(",")) <= set(tasks), question
     assert "weighted_sum" in METHODS
+
+
+def test_questions_in_words():
+    assert rules.describe("gap cape ce_mean mse_p < 0 every") == "mse_p × 100 of CaPE less CE"
+    words = rules.describe("gap temperature|platt ce_mean mse_p < 0 every")
+    assert words == "mse_p × 100 of temperature or platt less CE"
+    assert "share" in rules.describe("improved ce_mean mse_p 0.05 < 0.5 skewed").lower()
 
 
 def test_checks_exist():

@@ -216,6 +216,28 @@ def test_a_link_to_a_folder_is_named_and_a_link_to_a_file_is_read(tmp_path):
     assert len(series.report["left out"]) == 1 and "folder" in series.report["left out"][0]
 
 
+def test_cut_and_flipped_files_are_named_and_nothing_else_is_raised(tmp_path):
+    """Every kind of file, cut anywhere and with bytes flipped: a map, or an error by name."""
+    whole = file(np.zeros((4, 4), "<u2"))
+    with h5py.File(tmp_path / "maps", "w") as out:
+        out["202001010000"] = np.zeros((4, 4))
+    with tarfile.open(tmp_path / "tar", "w:gz") as archive:
+        entry = tarfile.TarInfo("a")
+        entry.size = len(whole)
+        archive.addfile(entry, io.BytesIO(whole))
+    kinds = [(tmp_path / name).read_bytes() for name in ("maps", "tar")]
+    rng = np.random.default_rng(0)
+    for content in [*kinds, whole, gzip.compress(whole), bz2.compress(whole)]:
+        for _ in range(25):
+            damaged = bytearray(content[: rng.integers(1, len(content) + 1)])
+            for at in rng.integers(len(damaged), size=rng.integers(4)):
+                damaged[at] ^= 1 << rng.integers(8)
+            (tmp_path / "damaged").write_bytes(damaged)
+            for name, found in read_maps(tmp_path / "damaged"):
+                assert name.startswith("damaged")
+                assert isinstance(found, (Composite, ValueError))
+
+
 @pytest.mark.parametrize("name", ["radar.bin", "maps", "raa01.h5"])
 def test_a_file_is_what_its_content_says(tmp_path, name):
     (tmp_path / name).write_bytes(file(np.zeros((4, 4), "<u2")))

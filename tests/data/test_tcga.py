@@ -77,6 +77,20 @@ def test_a_patient_of_two_stages_is_refused(folder):
         read_tcga(folder, "luad")
 
 
+@pytest.mark.parametrize("cut", [0, 10, 300])
+def test_a_file_that_cannot_be_read_is_named(folder, cut):
+    path = folder / "tcga_luad.csv.zip"
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(ValueError, match=r"tcga_luad.csv.zip must be a table.*cannot be read"):
+        read_tcga(folder, "luad")
+
+
+def test_a_clinical_table_without_stages_is_named(folder):
+    (folder / "clinical.csv").write_text("bcr_patient_barcode,x\nTCGA-00-lu00,1\n")
+    with pytest.raises(ValueError, match=r"clinical.csv must have a column 'pathologic_stage'"):
+        read_tcga(folder, "luad")
+
+
 def test_cohorts_without_a_gene_in_common(folder):
     table("lusc", genes=("D",)).to_csv(folder / "tcga_lusc.csv.zip")
     with pytest.raises(ValueError, match="must have genes in common; luad, lusc have none"):

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...experiment import evidence
 from ...metrics import holm
-from .rules import VERDICTS, ask, ask_paper, best_runs
+from .rules import VERDICTS, ask, ask_paper, best_runs, describe
 
 __all__ = ["as_json", "as_page", "claims", "comparisons", "ledger", "stored_runs", "verdict_counts"]
 
@@ -74,7 +74,10 @@ def ledger(runs):
         answer = ask(claim["question"], runs) if claim["kind"] == "runs" else printed
         parts = answer.parts if answer else []
         if answer:
-            claim |= {"verdict": answer.verdict, "reason": answer.text}
+            claim |= {
+                "verdict": answer.verdict,
+                "reason": f"{describe(claim['question'])}: {answer.text}",
+            }
         lines.append(
             claim
             | {
@@ -103,9 +106,10 @@ def _command(claim, parts):
 
 
 def verdict_counts(table):
-    """Count verdicts by kind of evidence."""
-    counts = pd.crosstab(table["kind"], table["verdict"], margins=True, margins_name="all")
-    return counts.reindex(index=[*KINDS, "all"], columns=[*VERDICTS, "all"], fill_value=0)
+    """Count verdicts (index) by kind of evidence (columns)."""
+    counts = pd.crosstab(table["verdict"], table["kind"], margins=True, margins_name="all")
+    counts = counts.reindex(index=[*VERDICTS, "all"], columns=[*KINDS, "all"], fill_value=0)
+    return counts.rename_axis(index=None, columns=None)
 
 
 def comparisons(table):

@@ -22,7 +22,7 @@ from ...scenarios import SCENARIOS
 from . import statistics
 from .statistics import CAPE, OTHERS, ROWS
 
-__all__ = ["VERDICTS", "Answer", "ask", "ask_paper", "best_runs", "read_question"]
+__all__ = ["VERDICTS", "Answer", "ask", "ask_paper", "best_runs", "describe", "read_question"]
 
 HOLDS, OPEN, AGAINST, UNTESTABLE = VERDICTS = (
     "holds",
@@ -76,6 +76,30 @@ def read_question(question):
     at = next(k for k, word in enumerate(words) if word[0] in "<>=")
     name, *arguments = [NAMES.get(word, word) for word in words[:at]]
     return name, arguments, words[at], float(words[at + 1]), words[at + 2]
+
+
+def describe(question):
+    """Say in words which number a question is about."""
+    words = question.split()
+    at = next(k for k, word in enumerate(words) if word[0] in "<>=")
+    name, *rest = [_WORDS.get(w) or METHODS[w].label if w in _WORDS or w in METHODS else w
+                   for w in words[:at]]  # fmt: skip
+    rest = [word.replace("|", " or ").replace("&", " and ") for word in rest]
+    if name == "gap":
+        return f"{rest[2]} × 100 of {rest[0]} less {rest[1]}"
+    if name == "ratio":
+        return f"{rest[2]} of {rest[0]} as a multiple of {rest[1]}"
+    found = {f.__name__: f for f in (*statistics.TABLE, *statistics.RUN)}[name]
+    return f"{found.__doc__.split(';')[0].splitlines()[0].rstrip('.')} ({', '.join(rest)})"
+
+
+_WORDS = {
+    "ce_mean": "CE",
+    "cape": "CaPE",
+    "rows": "every row",
+    "others": "every other row",
+    "individual": "every individual row",
+}
 
 
 def best_runs(runs):

@@ -54,7 +54,7 @@ def correlation(table, x, y):
 def rank(table, x, y):
     """Spearman's correlation of two metrics over rows."""
     rows = _rows(table, x, y)
-    return rows[x].corr(rows[y], "spearman") if rows[x].nunique() > 2 else np.nan
+    return rows[x].corr(rows[y], "spearman") if len(rows) > 2 and rows[x].nunique() > 1 else np.nan
 
 
 def lead(table, target, rival):

@@ -16,18 +16,8 @@ from ...metrics import METRICS, difference
 from ...published import published
 from ...scenarios import SCENARIOS
 
-__all__ = [
-    "behind",
-    "candidates",
-    "differences",
-    "gains",
-    "kept_trainings",
-    "paper_table",
-    "rank_table",
-    "run_table",
-    "show",
-    "training_details",
-]
+__all__ = ["behind", "candidates", "differences", "gains", "kept_trainings", "paper_table",
+           "rank_table", "run_table", "show", "training_details"]  # fmt: skip
 
 TABLE = ("mse_p", "kl_p", "ece", "mce", "ks", "brier")
 PAPER_ROWS = [*dict.fromkeys(published(table=1)["method"])]
@@ -42,7 +32,7 @@ def label(row):
 def show(table, words=False):
     """Show a table whole: no cell shortened, no line left out; `words` wraps long cells."""
     with pd.option_context("display.max_colwidth", None):
-        return HTML(table.to_html(max_rows=None, classes="sentences" if words else "fit"))
+        return HTML(table.to_html(max_rows=None, classes="fit sentences" if words else "fit"))
 
 
 def run_table(runs):
