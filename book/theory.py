@@ -355,7 +355,7 @@ counts.style.format("{:+.1f}", subset="mean change (%)")
 # beyond two standard errors; the best moment (*oracle*) and ridge are on the same data. The last row
 # has an early stop of its own, with a look at the validation data every ten steps. Here, with twice
 # the data sets, half of the fourteen settings are better than the early stop, by one to ten per
-# cent. None is better than its best moment, and none comes near ridge.
+# cent. None is better than its best moment by two standard errors, and none comes near ridge.
 
 # %%
 from probnb.theory.compare import cape_variants
@@ -475,8 +475,8 @@ if as_written:
     assert clear.sum().sum() == 7, changes
     gain = changes[capes].xs("change", axis=1, level=1)
     assert gain[clear].max().max() < -0.5 and gain[clear].min().min() > -11, gain
-    oracle = changes["oracle", "change"]
-    assert all((gain[name] >= oracle).all() for name in capes)
+    beyond = study.variant_changes(variants, "oracle")[capes].xs("z", axis=1, level=1)
+    assert (beyond > -2).all(axis=None), beyond
     assert all((gain[name] > changes["ridge", "change"] + 5).all() for name in capes)
     share = 100 * steps.loc[capes] / steps.loc["cross entropy"]
     assert (

@@ -24,16 +24,16 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     splits = load_faces("discrete", size=16, n=120)
     jobs = plan(METHODS, PROFILE)
-    return splits, jobs, run_jobs(jobs, splits, folder, "cpu", workers=1, progress=False), folder
+    return splits, jobs, run_jobs(jobs, splits, folder, "cpu", workers=1, progress=False)
 
 
 @pytest.mark.parametrize("asked", [None, *METHODS, "resampled, focal_platt"])
-def test_every_choice_of_rows_gives_a_page(trained, asked):
-    splits, jobs, fits, folder = trained
+def test_every_choice_of_rows_gives_a_page(trained, asked, tmp_path):
+    splits, jobs, fits = trained
     methods = check_methods(asked)
     outcome = collect({name: jobs[name] for name in methods}, fits, splits)
     run = write_results(
-        folder / "synthetic", outcome, task="discrete", data="drawn", profile="smoke", seed=0,
+        tmp_path, outcome, task="discrete", data="drawn", profile="smoke", seed=0,
         settings=PROFILE, precision="any",
     )  # fmt: skip
     facts = study.facts(splits, run, outcome)
