@@ -130,11 +130,9 @@ def comparisons(table):
     ]
     p = np.array([part[-1] for part in set(parts)], dtype=float)
     return {
-        "asked": len(p),
-        "apart": int((p < 0.05).sum()),
-        "chance": 0.05 * len(p),
+        "asked": len(p), "apart": int((p < 0.05).sum()), "chance": 0.05 * len(p),
         "holm": int((holm(p) < 0.05).sum()) if len(p) else 0,
-    }
+    }  # fmt: skip
 
 
 def as_json(table):

@@ -25,11 +25,8 @@ from .statistics import CAPE, OTHERS, ROWS
 __all__ = ["VERDICTS", "Answer", "ask", "ask_paper", "best_runs", "describe", "read_question"]
 
 HOLDS, OPEN, AGAINST, UNTESTABLE = VERDICTS = (
-    "holds",
-    "not resolved",
-    "contradicted",
-    "cannot be tested here",
-)
+    "holds", "not resolved", "contradicted", "cannot be tested here",
+)  # fmt: skip
 """What may be said of a claim."""
 
 NAMES = {
@@ -94,12 +91,9 @@ def describe(question):
 
 
 _WORDS = {
-    "ce_mean": "CE",
-    "cape": "CaPE",
-    "rows": "every row",
-    "others": "every other row",
+    "ce_mean": "CE", "cape": "CaPE", "rows": "every row", "others": "every other row",
     "individual": "every individual row",
-}
+}  # fmt: skip
 
 
 def best_runs(runs):
@@ -256,12 +250,6 @@ def _part(task, name, arguments, rows, d):
         number = d.text(scale) if scale == 100 else f"{number} [{low:.3g}, {high:.3g}]"
     named = f" ({', '.join(asked)})" if asked else ""
     return {
-        "scenario": task,
-        "rows": list(rows),
-        "value": value,
-        "low": low,
-        "high": high,
-        "p": float(d.p),
-        "seeds": d.seeds,
-        "text": f"{task} {number}{seeds}{named}",
-    }
+        "scenario": task, "rows": list(rows), "value": value, "low": low, "high": high,
+        "p": float(d.p), "seeds": d.seeds, "text": f"{task} {number}{seeds}{named}",
+    }  # fmt: skip

@@ -251,13 +251,7 @@ TASKS = {
             "paper": dict(size=300, images=29_000),
         },
         parameters=dict(
-            source="radar",
-            fold=None,
-            tile=95,
-            spacing=10,
-            lead=60,
-            stride=10,
-            wet=0.02,
+            source="radar", fold=None, tile=95, spacing=10, lead=60, stride=10, wet=0.02,
             coverage=0.9,
         ),
         smoke=dict(source="simulated"),
@@ -285,11 +279,7 @@ TASKS = {
         profiles={
             "smoke": dict(images=150, width=4),
             "quick": dict(
-                images=1000,
-                width=8,
-                epochs=25,
-                batch_size=32,
-                learning_rate=0.02,
+                images=1000, width=8, epochs=25, batch_size=32, learning_rate=0.02,
                 finetune_epochs=8,
             ),
             "cpu": dict(images=4000, width=8, batch_size=32, learning_rate=0.02),
@@ -297,5 +287,5 @@ TASKS = {
         },
         parameters=dict(cohorts="lung", rule="ipcw", horizon=60.0, inputs="genes"),
     ),
-}
+}  # fmt: skip
 """The tasks by the name that the notebook's parameter ``task`` takes."""

@@ -24,11 +24,8 @@ from ...metrics import auc, ece, ks_error, mse_p, nll
 __all__ = ["SAVED", "authors_gains", "authors_scores", "derived"]
 
 SAVED = {
-    "infinite": "resampled",
-    "overfit": "ce_overfit",
-    "early_stop": "ce",
-    "cape_bin": "cape_bin",
-}
+    "infinite": "resampled", "overfit": "ce_overfit", "early_stop": "ce", "cape_bin": "cape_bin",
+}  # fmt: skip
 """Columns of the authors' saved predictions, and the rows that they are."""
 
 SCENARIOS = ("linear", "discrete")
@@ -72,14 +69,10 @@ def authors_scores(folder):
             for repair, p_hat in versions.items():
                 at = PlattScaling().fit(log_odds(p_hat), y).predict_proba(np.array([0.0, 1.0]))
                 values = {
-                    "shift": np.mean(p_hat) - np.mean(y),
-                    "slope": np.diff(log_odds(at[:, 1]))[0],
-                    "mse_p": mse_p(p, p_hat),
-                    "nll": nll(y, p_hat),
-                    "ece": ece(y, p_hat),
-                    "ks": ks_error(y, p_hat),
-                    "auc": auc(y, p_hat),
-                }
+                    "shift": np.mean(p_hat) - np.mean(y), "slope": np.diff(log_odds(at[:, 1]))[0],
+                    "mse_p": mse_p(p, p_hat), "nll": nll(y, p_hat), "ece": ece(y, p_hat),
+                    "ks": ks_error(y, p_hat), "auc": auc(y, p_hat),
+                }  # fmt: skip
                 line = {"scenario": scenario, "method": method, "repair": repair, "n": len(y)}
                 lines.append(line | {k: round(float(v), 6) for k, v in values.items()})
     return pd.DataFrame(lines)

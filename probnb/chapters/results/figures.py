@@ -38,21 +38,10 @@ def glance_figure(best):
         scenario=table["task"].str.capitalize(),
     )
     grid = sns.catplot(
-        table,
-        kind="point",
-        x="error",
-        y="scenario",
-        hue="row",
-        hue_order=[label(m) for m in GLANCE],
-        linestyle="none",
-        errorbar=("pi", 100),
-        dodge=0.5,
-        markers=list("Xosd^P"),
-        markersize=5,
-        err_kws={"linewidth": 1.5},
-        height=4.2,
-        aspect=1.45,
-    )
+        table, kind="point", x="error", y="scenario", hue="row",
+        hue_order=[label(m) for m in GLANCE], linestyle="none", errorbar=("pi", 100), dodge=0.5,
+        markers=list("Xosd^P"), markersize=5, err_kws={"linewidth": 1.5}, height=4.2, aspect=1.45,
+    )  # fmt: skip
     grid.set(xlabel="MSE$_p$ × 100, logarithmic", ylabel="")
     _logarithmic(grid.axes.flat, "x")
     grid.legend.set_title("")
@@ -82,21 +71,10 @@ def histories(best, fits=("ce", "ensemble member=", "resampled")):
 def curves_figure(table):
     """Draw test MSE_p over epochs of every stored training, a panel a scenario."""
     grid = sns.relplot(
-        table.assign(error=100 * table["mse_p"]),
-        kind="line",
-        x="epoch",
-        y="error",
-        col="scenario",
-        col_wrap=3,
-        hue="row",
-        style="row",
-        units="training",
-        estimator=None,
-        linewidth=1,
-        height=2.1,
-        aspect=1.15,
-        facet_kws={"sharey": False, "sharex": False},
-    )
+        table.assign(error=100 * table["mse_p"]), kind="line", x="epoch", y="error", col="scenario",
+        col_wrap=3, hue="row", style="row", units="training", estimator=None, linewidth=1,
+        height=2.1, aspect=1.15, facet_kws={"sharey": False, "sharex": False},
+    )  # fmt: skip
     grid.set_titles("{col_name}")
     grid.set_axis_labels("Epoch", "MSE$_p$ × 100")
     _logarithmic(grid.axes.flat, "y")
@@ -128,16 +106,9 @@ def bias_figure(best, saved):
     table = pd.concat([ours, theirs], ignore_index=True)
     grid = sns.relplot(
         table.assign(error=100 * table["mse_p"], scenario=table["scenario"].str.capitalize()),
-        x="bias",
-        y="error",
-        col="scenario",
-        hue="source",
-        style="source",
-        markers=["o", "X", "s", "D"],
-        s=60,
-        height=3,
-        aspect=1,
-    )
+        x="bias", y="error", col="scenario", hue="source", style="source",
+        markers=["o", "X", "s", "D"], s=60, height=3, aspect=1,
+    )  # fmt: skip
     for ax in grid.axes.flat:
         ax.axvline(0, color=COLOURS["grey"], linewidth=1, zorder=0)
     grid.set_titles("{col_name}")

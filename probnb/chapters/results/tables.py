@@ -196,14 +196,10 @@ def differences(best, pairs, metric="mse_p", several=False):
                 lines.append(
                     {
                         "label": f"{scenario.capitalize()} ({seeds})",
-                        "pair": f"{label(a)} less {label(b)}",
-                        "scenario": scenario,
-                        "a": a,
-                        "b": b,
-                        **gap.__dict__,
-                        "text": gap.text(),
+                        "pair": f"{label(a)} less {label(b)}", "scenario": scenario, "a": a, "b": b,
+                        **gap.__dict__, "text": gap.text(),
                     }
-                )
+                )  # fmt: skip
     return pd.DataFrame(lines)
 
 
@@ -239,14 +235,11 @@ def candidates(runs):
                     "row": label(setting.method),
                     "schedule": "" if setting.method == "ce_finetuned" else cape,
                     "rate": f"{setting.finetune_learning_rate:g}",
-                    "bins": "" if np.isnan(bins) else f"{bins:.0f}",
-                    "seed": line.seed,
-                    "kept": kept,
-                    "calibration": int(history["calibration"].iloc[: kept + 1].sum()),
-                    "kept less start": gain[kept],
-                    "last less start": gain[-1],
+                    "bins": "" if np.isnan(bins) else f"{bins:.0f}", "seed": line.seed,
+                    "kept": kept, "calibration": int(history["calibration"].iloc[: kept + 1].sum()),
+                    "kept less start": gain[kept], "last less start": gain[-1],
                 }
-            )
+            )  # fmt: skip
     key = ["row", "schedule", "rate", "bins"]
     table = pd.DataFrame(parts).drop_duplicates([*key, "seed"])
     lines = {}
