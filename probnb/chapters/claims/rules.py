@@ -202,8 +202,10 @@ def _in_task(task, name, arguments, relation, bound, numbers):
         rows = list(product(*(word.split("|") for word in words)))
         found = {row: d for row in rows if (d := numbers(task, name, *row))}
         tried = [(_sign(d, relation, bound), -_away(d, relation), (r, d)) for r, d in found.items()]
-        order = lambda t: (-2 if t[0] is None else t[0], t[1])
-        answers.append(max(tried, key=order, default=(None, np.inf, None)))
+        nothing = (None, np.inf, None)
+        answers.append(
+            max(tried, key=lambda t: (-2 if t[0] is None else t[0], t[1]), default=nothing)
+        )
     present = [a for a in answers if a[2] is not None]
     if not present:
         return None, None

@@ -80,22 +80,14 @@ def group_figure(table, names, cluster):
     """Draw the Brier score of the largest groups, a mark a method, in the order of their names."""
     sizes = table["group"].value_counts()
     largest = sorted(sizes.index[:12])
-    long = pd.concat(
-        pd.DataFrame(
-            {
-                "score": 100 * (table[name] - table["y"]) ** 2,
-                "group": table["group"],
-                "row": label_of(name),
-            }
-        )
-        for name in names
-        if name in table
-    )
+    names = [name for name in names if name in table]
+    scores = 100 * table[names].sub(table["y"], axis=0).rename(columns=label_of) ** 2
+    long = scores.assign(group=table["group"]).melt("group", var_name="row", value_name="score")
     _, ax = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
     sns.pointplot(
         long, x="group", y="score", hue="row", order=largest, errorbar=None, linestyle="none",
-        dodge=0.4, markers=list("osD^v"[: long["row"].nunique()]),
-        palette=[COLOURS[c] for c in CYCLE[: long["row"].nunique()]], ax=ax,
+        dodge=0.4, markers=list("osD^v"[: len(names)]),
+        palette=[COLOURS[c] for c in CYCLE[: len(names)]], ax=ax,
     )  # fmt: skip
     ax.set_xticks(range(len(largest)), [f"{g[-5:]}\n{sizes[g]:,}" for g in largest])
     ax.set(xlabel=f"{cluster.capitalize()}, and its rows", ylabel="Brier score (× 100)")

@@ -156,12 +156,10 @@ def compare_rules(predictions, cohort, replicates=1000):
         for method in methods:
             for metric in ("brier", "auc", "ece"):
                 parts = [p for _, p in rows.groupby("seed")] if metric == "auc" else [rows]
-                value = np.mean([
-                    METRICS[metric].of(
-                        check_sample(y[p["id"]], p[method], weights=weights[p["id"]])
-                    )
-                    for p in parts
-                ])  # fmt: skip
+                samples = [
+                    check_sample(y[p["id"]], p[method], weights=weights[p["id"]]) for p in parts
+                ]
+                value = np.mean([METRICS[metric].of(sample) for sample in samples])
                 scores.append((rule, method, metric, value, survivors))
         for unit, groups in (("patient", cohort.numbers), ("site", cohort.sites)):
             boot = _five_folds(rows, y, weights, np.asarray(groups), paired, replicates)

@@ -97,27 +97,19 @@ def derived(folders, name):
 
 def main(arguments=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m probnb.chapters.results.authors", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="probnb.chapters.results.authors", description=__doc__)
     parser.add_argument("--data", required=True, help="holds linear.csv and discrete.csv")
     parser.add_argument("--results", default="results")
     given = parser.parse_args(arguments)
-    tables = {
-        "authors-predictions": authors_scores(given.data),
-        "authors-gains": authors_gains(given.data),
-    }
     folder = Path(given.results) / "derived"
     folder.mkdir(parents=True, exist_ok=True)
-    record = {
-        "command": "python -m probnb.chapters.results.authors --data FOLDER",
-        "sha256": {
-            f"{s}.csv": hashlib.sha256((Path(given.data) / f"{s}.csv").read_bytes()).hexdigest()
-            for s in SCENARIOS
-        },
-        **machine(),
-    }
+    files = [Path(given.data) / f"{scenario}.csv" for scenario in SCENARIOS]
+    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    command = "python -m probnb.chapters.results.authors --data FOLDER"
+    record = {"command": command, "sha256": sums, **machine()}
+    tables = {"predictions": authors_scores(given.data), "gains": authors_gains(given.data)}
     for name, table in tables.items():
+        name = f"authors-{name}"
         table.to_csv(folder / f"{name}.csv", index=False)
         (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
 

@@ -32,11 +32,8 @@ def glance_figure(best):
     """Draw the error of six rows in every scenario; dots are trainings, bars reach over all."""
     table = pd.concat(evidence.scores(runs, ["mse_p"]) for runs in best.values())
     table = table[table["method"].isin(GLANCE)]
-    table = table.assign(
-        error=100 * table["value"],
-        row=table["method"].map(label),
-        scenario=table["task"].str.capitalize(),
-    )
+    table = table.assign(error=100 * table["value"], row=table["method"].map(label),
+                         scenario=table["task"].str.capitalize())  # fmt: skip
     grid = sns.catplot(
         table, kind="point", x="error", y="scenario", hue="row",
         hue_order=[label(m) for m in GLANCE], linestyle="none", errorbar=("pi", 100), dodge=0.5,
@@ -56,15 +53,9 @@ def histories(best, fits=("ce", "ensemble member=", "resampled")):
             epochs = evidence.tables(line)[0].epochs
             for fit, history in epochs[epochs["epoch"] > 0].groupby("fit"):
                 if fit.startswith(fits) and " finetune" not in fit and not fit.startswith("ce_"):
-                    parts.append(
-                        history.assign(
-                            scenario=scenario.capitalize(),
-                            training=f"{line.seed} {fit}",
-                            row="fresh outcomes in every epoch"
-                            if fit == "resampled"
-                            else "outcomes",
-                        )
-                    )
+                    row = "fresh outcomes in every epoch" if fit == "resampled" else "outcomes"
+                    facts = {"scenario": scenario.capitalize(), "training": f"{line.seed} {fit}"}
+                    parts.append(history.assign(**facts, row=row))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -92,10 +83,8 @@ def bias_figure(best, saved):
     saved : DataFrame
         From `probnb.chapters.results.authors.authors_scores`.
     """
-    ours = pd.concat(
-        kept_trainings(runs) for s, runs in best.items() if s in ("linear", "discrete")
-    )
-    ours = ours.assign(source="ours, each at its kept epoch")
+    ours = [kept_trainings(runs) for s, runs in best.items() if s in ("linear", "discrete")]
+    ours = pd.concat(ours).assign(source="ours, each at its kept epoch")
     repairs = {
         "none": "authors' saved file",
         "intercept": "… with one intercept",
@@ -137,9 +126,8 @@ def predictions_figure(line, rows=("resampled", "ce_overfit", "ce", "cape_bin"))
 def scenario_figure(best):
     """Draw each scenario: probability by age, and how many test faces have which probability."""
     names = [s for s in SCENARIOS if s in best] or list(SCENARIOS)
-    figure, axes = plt.subplots(
-        2, len(names), figsize=(7.5, 3.2), layout="constrained", sharex="row"
-    )
+    look = {"figsize": (7.5, 3.2), "layout": "constrained", "sharex": "row"}
+    figure, axes = plt.subplots(2, len(names), **look)
     age = np.arange(117)
     for (top, low), name in zip(axes.T, names):
         sns.lineplot(x=age, y=probability(age, name), ax=top)
