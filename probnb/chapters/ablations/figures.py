@@ -10,8 +10,6 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from ...plots.style import COLOURS
 from .study import compare
 
-__all__ = ["by_label", "first_targets_figure", "settings_figure", "size_figure", "stopping_figure"]
-
 AXES = {
     "focal": "Focal loss: strength γ", "entropy": "Entropy: strength β", "mmce": "MMCE: strength β",
     "m": "m (every m-th epoch)", "phase": "Phase (2: starts with it)", "B": "B: bins",

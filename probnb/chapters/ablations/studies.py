@@ -11,8 +11,6 @@ from ...experiment.profiles import make_profile
 from ...methods import METHODS, Method
 from ...validation import check_choice
 
-__all__ = ["PAGE", "STUDIES", "Row", "check_studies", "settings_of", "sizes_of"]
-
 SMALL = {
     "images": (1000, 300, 1000), "size": 16, "width": 8, "epochs": 20, "finetune_epochs": 4,
     "batch_size": 64, "learning_rate": 0.05, "patience": 4, "plateau_patience": 4, "members": 3,

@@ -7,8 +7,6 @@ import seaborn as sns
 
 from ...plots.style import COLOURS
 
-__all__ = ["empirical_figure", "movement_figure", "scores_figure"]
-
 _TARGETS = {"outcomes only": "vermilion", "every second epoch": "green", "calibration only": "blue"}
 
 

@@ -14,8 +14,6 @@ from ...training.loop import Recipe, fit
 from ...training.models import ResNet18
 from ...training.targets import Observed
 
-__all__ = ["SCHEDULES", "Demonstration", "memorised", "movements", "scores", "starts"]
-
 SCHEDULES = {
     "outcomes only": Observed(),
     "every second epoch": Calibrated("bin", every=2),  # Algorithm 1 with m = 2

@@ -14,11 +14,6 @@ from ...plots.reliability import reliability_grid
 from ...plots.style import COLOURS, CYCLE, grid
 from .study import correspondence, label_of, scenario_probabilities
 
-__all__ = [
-    "correspondence_figure", "group_figure", "input_figure", "reliability_figure", "stage_figure",
-    "truth_figure",
-]  # fmt: skip
-
 RAIN = LinearSegmentedColormap.from_list(
     "rain", ["#FFFFFF", COLOURS["sky"], COLOURS["blue"], COLOURS["purple"], COLOURS["vermilion"]]
 )

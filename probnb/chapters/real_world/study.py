@@ -22,11 +22,6 @@ from ...published import published
 from ...scenarios import SCENARIOS, probability
 from .tasks import TASKS
 
-__all__ = [
-    "Scores", "add_references", "correspondence", "difference_table", "gap_table", "label_of",
-    "runs_like", "scenario_probabilities", "score", "score_table", "test_rows",
-]  # fmt: skip
-
 FACTS = ("split", "id", "y", "p", "group", "weight", "seed")
 """Columns of a table of predictions that hold no predictions."""
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from ...experiment.profiles import PROFILE_FIELDS, profile_of
 from ...validation import check_choice
 
-__all__ = ["TASKS", "Task", "data_name", "get_task"]
-
 
 @dataclass(frozen=True)
 class Task:

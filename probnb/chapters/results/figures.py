@@ -13,9 +13,6 @@ from ...plots.style import COLOURS
 from ...scenarios import SCENARIOS, probability
 from .tables import kept_trainings, label
 
-__all__ = ["bias_figure", "curves_figure", "glance_figure", "histories", "predictions_figure",
-           "scenario_figure"]  # fmt: skip
-
 GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
 
 

@@ -16,9 +16,6 @@ from ...metrics import METRICS, difference
 from ...published import published
 from ...scenarios import SCENARIOS
 
-__all__ = ["behind", "candidates", "differences", "gains", "kept_trainings", "paper_table",
-           "rank_table", "run_table", "show", "training_details"]  # fmt: skip
-
 TABLE = ("mse_p", "kl_p", "ece", "mce", "ks", "brier")
 PAPER_ROWS = [*dict.fromkeys(published(table=1)["method"])]
 MISSING = "not run yet"
