@@ -9,7 +9,6 @@ in one frame. Whatever is set aside is counted and named.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -25,6 +24,7 @@ from PIL import Image
 from ..store import key
 from ..validation import check_choice, check_integer
 from .base import ProbabilityData, Splits
+from .files import checksum, list_files
 from .image_cache import cache_folder, new_folder
 
 __all__ = ["DashcamInputs", "Frame", "decode", "follow", "load_scenes", "read_dashcam"]
@@ -149,29 +149,19 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     files = [file for folder in folders for file in _numbered(root, folder, left_out)]
     if not files:
         raise ValueError(f"path must hold frames named <int>.jpg; {root} has none.")
-    workers = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")
-    read = [path for *_, file in files for path in (file, file.with_suffix(".json"))]
-    sums = [
-        f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
-        for path in read
-        if path.exists()
-    ]
-    settings = [*sums, *size, label]
-    name = f"dashcam-{key({'frames': settings})}"
+    listing = list_files(root)
+    content = checksum(root, listing, [*listing.files])
+    name = f"dashcam-{key({'frames': [content, *size, label]})}"
 
     def build(frames):
-        problems = workers(
+        problems = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
             joblib.delayed(decode)(file.read_bytes(), pixels)
             for (*_, file), pixels in zip(files, frames)
         )
         rows, scenes, counts = [], {}, {"unlabelled": 0, "lost": 0}
         for place, (folder, lowest, file) in enumerate(files):
             number, name = int(file.stem), f"{folder}/{int(file.stem)}"
-            problem, vehicles = problems[place], None
-            if problem is None:
-                problem, vehicles = _vehicles(file, name, label, left_out)
-            if problem:
-                left_out.append(f"{name}: {problem}")
+            vehicles = _vehicles(file, name, label, problems[place], left_out)
             within = (number - lowest) % SCENE
             scene = scenes.setdefault((folder, number - within), {})
             scene[within] = Frame(name, place, vehicles)
@@ -226,11 +216,10 @@ def follow(scene, frames, counts, left_out):
             past = [frames.get(place - back) for back in range(HISTORY)]
             usable = all(f is not None and f.vehicles is not None for f in past)
             trail = [f.vehicles.get(code, ((0,) * 4,)) for f in past] if usable else [None]
-            if any(step is None for step in trail):
+            if None in trail:
                 counts["lost"] += 1
                 continue
-            box, label, probability = vehicle
-            x, y, width, height = box
+            (x, y, width, height), label, probability = vehicle
             if not (x < FRAME[0] and x + width > 0 and y < CROP[1] and y + height > CROP[0]):
                 counts["lost"] += 1
                 left_out.append(f"{frame.name}/{code}: its box is outside of the frame")
@@ -311,7 +300,7 @@ def decode(content, out):
         return f"cannot be read ({error})"
     top, bottom = np.array(CROP) * image.height / FRAME[1] if whole else (0, image.height)
     box = (0, top, image.width, bottom)
-    image = image.resize((width, height), Image.Resampling.BILINEAR, box=box)
+    image = image.resize((width, height), Image.Resampling.BILINEAR, box)
     out[:] = np.asarray(image).transpose(2, 0, 1)
     return None
 
@@ -335,13 +324,17 @@ def _numbered(root, folder, left_out):
     return [(folder, min(frames), frames[number]) for number in sorted(frames)]
 
 
-def _vehicles(file, name, label, left_out):
-    """Read the JSON beside a frame: what is the matter with it or None, and its vehicles."""
+def _vehicles(file, name, label, problem, left_out):
+    """Read the vehicles in the JSON beside a frame; None where one of the two cannot be used."""
     try:
+        if problem:
+            raise ValueError(problem)
         entries = json.loads(file.with_suffix(".json").read_bytes())["vehicleInfo"]
         entries = [(str(entry["hashcode"]), entry) for entry in entries]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return f"its JSON cannot be used ({type(error).__name__}: {error})", None
+        what = problem or f"its JSON cannot be used ({type(error).__name__}: {error})"
+        left_out.append(f"{name}: {what}")
+        return None
     vehicles = {}
     for code, entry in entries:
         try:
@@ -349,21 +342,17 @@ def _vehicles(file, name, label, left_out):
         except (KeyError, TypeError, ValueError):
             box = (np.nan,) * 4
         if code in vehicles or not (np.isfinite(box).all() and min(box[2:]) > 0):
-            what = "hashcode given twice" if code in vehicles else "no box"
-            left_out.append(f"{name}/{code}: {what}")
+            left_out.append(f"{name}/{code}: {'given twice' if code in vehicles else 'no box'}")
             vehicles[code] = None
             continue
-        if label not in entry:
-            there = ", ".join(known for known in LABELS if known in entry) or "none"
+        value = entry.get(label, "not there")
+        if value not in (True, False, None):
             raise ValueError(
-                f"label must be a key of every vehicle; got {label!r}, {name} has {there}."
+                f"label must name what is true, false or null in each vehicle; got {label!r}, "
+                f"which is {value!r} in {name} among {', '.join(entry)}."
             )
-        if entry[label] not in (True, False, None):
-            raise ValueError(
-                f"{label} must be true, false or null; got {entry[label]!r} in {name}."
-            )
-        vehicles[code] = box, entry[label], np.nan
-    return None, vehicles
+        vehicles[code] = box, value, np.nan
+    return vehicles
 
 
 def _give_away(scenes, part, seed):

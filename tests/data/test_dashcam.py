@@ -228,7 +228,7 @@ def test_gtacrash_has_two_labels(tmp_path, read, key, positive):
             file.write_text(text)
     splits = read(tmp_path, label=key)
     assert sum(part.outcomes.sum() for part in splits.parts().values()) == positive
-    with pytest.raises(ValueError, match=r"got 'label', .* has adaptedLabel, syntheticLabel\."):
+    with pytest.raises(ValueError, match=r"got 'label', .* among .*adaptedLabel, syntheticLabel\."):
         read(tmp_path)
 
 
@@ -293,7 +293,7 @@ def test_boxes_outside_the_frame(layout, read):
 def test_duplicate_hashcodes_in_a_frame(layout, read):
     edit(layout, "test", 10, lambda vehicles: vehicles.append({**vehicles[0], "x": 400}))
     splits = read(layout)
-    assert named(splits) == ["test/nonaccident/10/7: hashcode given twice"]
+    assert named(splits) == ["test/nonaccident/10/7: given twice"]
     assert splits.report["lost"] == 3
     assert places(splits.test) == [n for n in range(2, 20) if n not in (10, 11, 12)]
 
@@ -346,7 +346,7 @@ def test_other_files_are_named(layout, read):
 def test_a_label_that_is_none(layout, read, value):
     edit(layout, "test", 3, lambda vehicles: vehicles[0].update(label=value))
     with pytest.raises(
-        ValueError, match=r"label must be true, false or null; got .* in test/nonacc"
+        ValueError, match=r"label must name what is true, false or null .* in test/nonacc"
     ):
         read(layout)
 
