@@ -30,19 +30,20 @@ entropy; ``"last"`` does not look."""
 
 _RATE = {"finetune_learning_rate": (1e-2,)}
 _SCHEDULE = CAPE["released"]["bin"]
+
+
+def _cape(label, kind, bins):
+    targets = Calibrated(kind, **_SCHEDULE, bins=bins)
+    return replace(METHODS["cape_bin"], label=label, targets=targets, grid=_RATE)
+
+
 SEVERAL = {
     "resampled": METHODS["resampled"],
     "ce": METHODS["ce"],
     "ce_finetuned": replace(METHODS["ce_finetuned"], grid=_RATE),
-    "cape_rest": replace(
-        METHODS["cape_bin"], label="CaPE, one against the rest",
-        targets=Calibrated("bin", **_SCHEDULE, bins=15), grid=_RATE,
-    ),
-    "cape_cells": replace(
-        METHODS["cape_bin"], label="CaPE, cells of the simplex",
-        targets=Calibrated("cells", **_SCHEDULE, bins=5), grid=_RATE,
-    ),
-}  # fmt: skip
+    "cape_rest": _cape("CaPE, one against the rest", "bin", 15),
+    "cape_cells": _cape("CaPE, cells of the simplex", "cells", 5),
+}
 """Rows for three outcomes."""
 
 
