@@ -9,12 +9,9 @@ in one frame. Whatever is set aside is counted and named.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
-import os
-import shutil
-import tempfile
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +22,10 @@ import pandas as pd
 from PIL import Image
 
 from ..store import key
-from ..validation import check_choice, check_integer, check_number
+from ..validation import check_choice, check_integer
 from .base import ProbabilityData, Splits
-from .image_cache import cache_folder
+from .files import checksum, list_files
+from .image_cache import cache_folder, new_folder
 
 __all__ = ["DashcamInputs", "Frame", "decode", "follow", "load_scenes", "read_dashcam"]
 
@@ -39,6 +37,10 @@ SIZE = (130, 355)
 """Height and width of what it sees in the paper."""
 HISTORY = 3
 """Frames of a sample."""
+SCENE = 20
+"""Consecutive numbers that are one scene, from the lowest of a folder."""
+VALIDATION = 0.28
+"""Share of the training scenes that validate, where there is no folder for it."""
 LABELS = ("label", "adaptedLabel", "syntheticLabel")
 """Keys under which a label is found: YouTubeCrash's, then the two of GTACrash."""
 KINDS = ("accident", "nonaccident")
@@ -106,16 +108,7 @@ def _covered(start, length, extent, pixels):
     return np.clip(np.minimum(high, edges + 1) - np.maximum(low, edges), 0, 1).astype(np.float32)
 
 
-def read_dashcam(
-    path,
-    size=SIZE,
-    label="label",
-    scene_frames=20,
-    look_ahead=18,
-    val_fraction=0.28,
-    seed=0,
-    cache_dir=None,
-):
+def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     """Read scenes from a dashboard camera.
 
     Parameters
@@ -126,16 +119,9 @@ def read_dashcam(
         Height and width to which rows 100 to 360 of a frame are resized, with antialiasing.
     label : {"label", "adaptedLabel", "syntheticLabel"}, default="label"
         Key of the labels: the last two are GTACrash's.
-    scene_frames : int, default=20
-        Consecutive numbers that are one scene, from the lowest of a folder.
-    look_ahead : int, default=18
-        Frames within which a collision counts, at 0.1 s. A scene of an accident ends with it, so
-        only its last 18 frames have a label that is about the look-ahead.
-    val_fraction : float, default=0.28
-        Share of the training scenes that become the validation part, accidents and others alike,
-        where there is no folder ``val``. The paper has 28 % of its samples there.
     seed : int, default=0
-        Which scenes those are.
+        Which training scenes, 28 % of accidents and of others alike, become the validation part
+        where there is no folder ``val``; the paper has 28 % of its samples there.
     cache_dir : path-like, optional
         Where decoded frames are kept; see `probnb.data.image_cache.cache_folder`.
 
@@ -154,51 +140,39 @@ def read_dashcam(
     FileNotFoundError
         If `path` does not exist or has no folder ``train`` or ``test``.
     ValueError
-        If a label is missing or neither true, false nor null, a number occurs twice, or a part has
-        no sample.
+        If a label is missing or neither true, false nor null, or a part has no sample.
     """
     size = tuple(check_integer(value, "size") for value in size)
     check_choice(label, LABELS, "label")
-    check_integer(scene_frames, "scene_frames", minimum=HISTORY)
-    check_integer(look_ahead, "look_ahead")
-    check_number(val_fraction, "val_fraction", 0, 1, exclusive=True)
     root, left_out = _root(Path(path).expanduser()), []
     folders = [f"{part}/{kind}" for part in ("train", "val", "test") for kind in KINDS]
-    found = {folder: _numbered(root, folder, left_out) for folder in folders}
-    files = [file for numbers in found.values() for file in numbers.values()]
+    files = [file for folder in folders for file in _numbered(root, folder, left_out)]
     if not files:
         raise ValueError(f"path must hold frames named <int>.jpg; {root} has none.")
-    workers = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")
-    sums = workers(joblib.delayed(_checksum)(root, file) for file in files)
-    settings = [*sums, *size, label, scene_frames, look_ahead]
-    name = f"dashcam-{key({'frames': settings})}"
+    listing = list_files(root)
+    content = checksum(root, listing, [*listing.files])
+    name = f"dashcam-{key({'frames': [content, *size, label]})}"
 
     def build(frames):
-        problems = workers(
-            joblib.delayed(decode)(file.read_bytes(), frames[i]) for i, file in enumerate(files)
+        problems = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
+            joblib.delayed(decode)(file.read_bytes(), pixels)
+            for (*_, file), pixels in zip(files, frames)
         )
-        rows, counts, place = [], {"unlabelled": 0, "lost": 0}, 0
-        first = max(HISTORY - 1, scene_frames - look_ahead)
-        for folder, numbers in found.items():
-            scenes = {}
-            for number, file in numbers.items():
-                problem, vehicles = problems[place], None
-                if problem is None:
-                    problem, vehicles = _vehicles(file, f"{folder}/{number}", label, left_out)
-                if problem:
-                    left_out.append(f"{folder}/{number}: {problem}")
-                start = min(numbers) + (number - min(numbers)) // scene_frames * scene_frames
-                frame = Frame(f"{folder}/{number}", place, vehicles)
-                scenes.setdefault(start, {})[number - start] = frame
-                place += 1
-            for start, frames_of in scenes.items():
-                absent = sorted(set(range(scene_frames)) - set(frames_of))
-                left_out.extend(f"{folder}/{start + k}: no such file" for k in absent)
-                rows += follow(f"{folder}/{start}", frames_of, first, counts, left_out)
+        rows, scenes, counts = [], {}, {"unlabelled": 0, "lost": 0}
+        for place, (folder, lowest, file) in enumerate(files):
+            number, name = int(file.stem), f"{folder}/{int(file.stem)}"
+            vehicles = _vehicles(file, name, label, problems[place], left_out)
+            within = (number - lowest) % SCENE
+            scene = scenes.setdefault((folder, number - within), {})
+            scene[within] = Frame(name, place, vehicles)
+        for (folder, start), shown in scenes.items():
+            absent = sorted(set(range(SCENE)) - set(shown))
+            left_out.extend(f"{folder}/{start + k}: no such file" for k in absent)
+            rows += follow(f"{folder}/{start}", shown, counts, left_out)
         return rows, {"frames": len(files), **counts, "left out": left_out}
 
     shape = (len(files), 3, *size)
-    return load_scenes(cache_folder(cache_dir) / name, shape, build, val_fraction, seed)
+    return load_scenes(cache_folder(cache_dir) / name, shape, build, seed)
 
 
 class Frame(NamedTuple):
@@ -213,7 +187,7 @@ class Frame(NamedTuple):
     vehicles: dict | None
 
 
-def follow(scene, frames, first, counts, left_out):
+def follow(scene, frames, counts, left_out):
     """Return the samples of one scene: its labelled vehicles, each followed back in time.
 
     Parameters
@@ -222,8 +196,6 @@ def follow(scene, frames, first, counts, left_out):
         Its name.
     frames : dict of int to Frame
         By place in the scene.
-    first : int
-        Place of the first frame that may have samples.
     counts : dict
         ``unlabelled`` and ``lost`` are counted on.
     left_out : list of str
@@ -237,18 +209,17 @@ def follow(scene, frames, first, counts, left_out):
     """
     rows = []
     for place, frame in sorted(frames.items()):
-        for code, vehicle in (frame.vehicles or {}).items() if place >= first else ():
+        for code, vehicle in (frame.vehicles or {}).items() if place >= HISTORY - 1 else ():
             if vehicle is not None and vehicle[1] is None:
                 counts["unlabelled"] += 1
                 continue
             past = [frames.get(place - back) for back in range(HISTORY)]
             usable = all(f is not None and f.vehicles is not None for f in past)
             trail = [f.vehicles.get(code, ((0,) * 4,)) for f in past] if usable else [None]
-            if any(step is None for step in trail):
+            if None in trail:
                 counts["lost"] += 1
                 continue
-            box, label, probability = vehicle
-            x, y, width, height = box
+            (x, y, width, height), label, probability = vehicle
             if not (x < FRAME[0] and x + width > 0 and y < CROP[1] and y + height > CROP[0]):
                 counts["lost"] += 1
                 left_out.append(f"{frame.name}/{code}: its box is outside of the frame")
@@ -258,7 +229,7 @@ def follow(scene, frames, first, counts, left_out):
     return rows
 
 
-def load_scenes(folder, shape, build, val_fraction=0.28, seed=0, prefix=""):
+def load_scenes(folder, shape, build, seed=0, prefix=""):
     """Make the frames and samples of some scenes, or read them where they were made before.
 
     Parameters
@@ -269,7 +240,7 @@ def load_scenes(folder, shape, build, val_fraction=0.28, seed=0, prefix=""):
         Frames, 3, height, width.
     build : callable
         ``build(frames)`` fills an array of that shape and returns rows of `follow` and a report.
-    val_fraction, seed
+    seed : int, default=0
         See `read_dashcam`.
     prefix : str
         Put before groups and ids.
@@ -280,9 +251,7 @@ def load_scenes(folder, shape, build, val_fraction=0.28, seed=0, prefix=""):
         See `read_dashcam`.
     """
     if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=folder.parent))
-        try:
+        with new_folder(folder) as temporary:
             frames = np.lib.format.open_memmap(temporary / "frames.npy", "w+", np.uint8, shape)
             rows, report = build(frames)
             frames.flush()
@@ -291,25 +260,20 @@ def load_scenes(folder, shape, build, val_fraction=0.28, seed=0, prefix=""):
             table = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(names[3:], float))
             table.to_parquet(temporary / "samples.parquet")
             (temporary / "report.json").write_text(json.dumps(report))
-            os.replace(temporary, folder)
-        except OSError:
-            if not folder.is_dir():  # somebody else was quicker, with the same files
-                raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
     table = pd.read_parquet(folder / "samples.parquet")
     report = json.loads((folder / "report.json").read_text())
     frames = np.load(folder / "frames.npy", mmap_mode="r")
     part = table["scene"].str.split("/").str[0]
     if not (part == "val").any():
-        part = _give_away(table["scene"], part, val_fraction, seed)
-    parts = {}
+        part = _give_away(table["scene"], part, seed)
+    parts, report["without_history"] = {}, 0
     for name in ("train", "val", "test"):
         rows = table[part == name]
         if rows.empty:
             raise ValueError(f"path must have labelled vehicles in every part; {name} has none.")
         trail = rows.iloc[:, 4:].to_numpy().reshape(len(rows), HISTORY, 1 + len(BOX))
         inputs = DashcamInputs(frames, trail[..., 0].astype(int), trail[..., 1:].astype("f4"))
+        report["without_history"] += int((~inputs.boxes.any(2).all(1)).sum())
         parts[name] = ProbabilityData(
             inputs,
             rows["y"].to_numpy(float),
@@ -317,9 +281,7 @@ def load_scenes(folder, shape, build, val_fraction=0.28, seed=0, prefix=""):
             groups=(prefix + rows["scene"]).to_numpy(str),
             ids=(prefix + rows["id"]).to_numpy(str),
         )
-        box = inputs.boxes.any(2).all(1)
-        report["without_history"] = report.get("without_history", 0) + int((~box).sum())
-    source = f"{folder.name}, {val_fraction:g} to choose with, seed {seed}"
+    source = f"{folder.name}, {VALIDATION:g} to choose with, seed {seed}"
     return Splits(**parts, source=source, report=report)
 
 
@@ -330,17 +292,15 @@ def decode(content, out):
         image = Image.open(io.BytesIO(content), formats=["JPEG"])
         whole = image.size == FRAME
         if not whole and image.size != SIZE[::-1]:  # the public code takes cut ones as well
-            return (
-                f"must be of {FRAME[0]} x {FRAME[1]} pixels, is of {image.width} x {image.height}"
-            )
+            return "must be of {} x {} pixels, is of {} x {}".format(*FRAME, *image.size)
         if whole:  # the decoder's own halving, never below twice the size that is wanted
             image.draft("RGB", (2 * width, 2 * height * FRAME[1] // (CROP[1] - CROP[0])))
         image = image.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         return f"cannot be read ({error})"
-    rows = np.array(CROP) * image.height / FRAME[1] if whole else (0, image.height)
-    box = (0, rows[0], image.width, rows[1])
-    image = image.resize((width, height), Image.Resampling.BILINEAR, box=box)
+    top, bottom = np.array(CROP) * image.height / FRAME[1] if whole else (0, image.height)
+    box = (0, top, image.width, bottom)
+    image = image.resize((width, height), Image.Resampling.BILINEAR, box)
     out[:] = np.asarray(image).transpose(2, 0, 1)
     return None
 
@@ -349,67 +309,56 @@ def _root(path):
     for root in (path, path / "YouTubeCrash"):
         if (root / "train").is_dir() and (root / "test").is_dir():
             return root
-    raise FileNotFoundError(
-        f"path must be a folder that holds train and test, each with accident and nonaccident; "
-        f"{str(path)!r} {'does not' if path.is_dir() else 'is no folder'}."
-    )
+    state = "does not" if path.is_dir() else "is no folder"
+    raise FileNotFoundError(f"path must be a folder that holds train and test; {path} {state}.")
 
 
 def _numbered(root, folder, left_out):
-    """The frames of a folder by number, in numerical order; other files are named."""
-    found = {}
-    for file in sorted((root / folder).iterdir()) if (root / folder).is_dir() else ():
-        if file.suffix == ".jpg" and file.stem.isascii() and file.stem.isdigit():
-            other = found.setdefault(int(file.stem), file)
-            if other is not file:
-                raise ValueError(
-                    f"{root / folder} must hold each number once; got {other.name} and {file.name}."
-                )
+    """Folder, lowest number and file of the frames of a folder, in the order of their numbers."""
+    frames = {}
+    for file in sorted((root / folder).glob("*")):
+        if re.fullmatch(r"\d+\.jpg", file.name, re.ASCII):
+            frames[int(file.stem)] = file
         elif file.suffix != ".json" or not file.with_suffix(".jpg").exists():
             left_out.append(f"{folder}/{file.name}: no frame")
-    return dict(sorted(found.items()))
+    return [(folder, min(frames), frames[number]) for number in sorted(frames)]
 
 
-def _checksum(root, file):
-    """Name and checksum of a frame and of what is said about it."""
-    note = file.with_suffix(".json")
-    content = hashlib.sha256(file.read_bytes() + (note.read_bytes() if note.exists() else b""))
-    return f"{file.relative_to(root)} {content.hexdigest()}"
-
-
-def _vehicles(file, name, label, left_out):
-    """Read the JSON beside a frame: what is the matter with it or None, and its vehicles."""
+def _vehicles(file, name, label, problem, left_out):
+    """Read the vehicles in the JSON beside a frame; None where one of the two cannot be used."""
     try:
+        if problem:
+            raise ValueError(problem)
         entries = json.loads(file.with_suffix(".json").read_bytes())["vehicleInfo"]
         entries = [(str(entry["hashcode"]), entry) for entry in entries]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return f"its JSON cannot be used ({type(error).__name__}: {error})", None
+        what = problem or f"its JSON cannot be used ({type(error).__name__}: {error})"
+        left_out.append(f"{name}: {what}")
+        return None
     vehicles = {}
     for code, entry in entries:
         try:
             box = tuple(float(entry[key]) for key in BOX)
         except (KeyError, TypeError, ValueError):
             box = (np.nan,) * 4
-        usable = np.isfinite(box).all() and box[2] > 0 and box[3] > 0
-        if not usable or code in vehicles:
-            left_out.append(f"{name}/{code}: {'hashcode given twice' if usable else 'no box'}")
+        if code in vehicles or not (np.isfinite(box).all() and min(box[2:]) > 0):
+            left_out.append(f"{name}/{code}: {'given twice' if code in vehicles else 'no box'}")
             vehicles[code] = None
             continue
-        if label not in entry:
-            there = ", ".join(known for known in LABELS if known in entry) or "none"
+        value = entry.get(label, "not there")
+        if value not in (True, False, None):
             raise ValueError(
-                f"label must be a key of every vehicle; got {label!r}, {name} has {there}."
+                f"label must name what is true, false or null in each vehicle; got {label!r}, "
+                f"which is {value!r} in {name} among {', '.join(entry)}."
             )
-        if (value := entry[label]) is not None and value not in (True, False):
-            raise ValueError(f"{label} must be true, false or null; got {value!r} in {name}.")
         vehicles[code] = box, value, np.nan
-    return None, vehicles
+    return vehicles
 
 
-def _give_away(scenes, part, fraction, seed):
+def _give_away(scenes, part, seed):
     """Give whole scenes to the validation part, the same share of accidents and of others."""
     rng, chosen = np.random.default_rng(seed), []
     for kind in KINDS:
         own = sorted(set(scenes[scenes.str.startswith(f"train/{kind}/")]))
-        chosen += list(rng.permutation(own)[: round(fraction * len(own))])
+        chosen += list(rng.permutation(own)[: round(VALIDATION * len(own))])
     return part.where(~scenes.isin(chosen), "val")

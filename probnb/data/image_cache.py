@@ -6,10 +6,12 @@ aspect reads the file; any other content gets another.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
+import tempfile
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,7 +25,7 @@ from .. import store
 from .files import checksum, read_files
 from .pictures import decode, decode_array
 
-__all__ = ["Decoded", "MappedRows", "cache_folder", "decode_files", "decode_rows"]
+__all__ = ["Decoded", "MappedRows", "cache_folder", "decode_files", "decode_rows", "new_folder"]
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +110,19 @@ def cache_folder(cache_dir=None):
     """
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
     return Path(cache_dir or os.environ.get("PROBNB_CACHE") or base).expanduser()
+
+
+@contextlib.contextmanager
+def new_folder(folder):
+    """Give a temporary folder, which then becomes `folder`: it appears whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        yield Path(temporary)
+        try:
+            os.replace(temporary, folder)
+        except OSError:
+            if not folder.is_dir():  # else somebody was quicker, with the same data
+                raise
 
 
 def decode_files(path, listing, names, size, aspect="stretch", cache_dir=None):

@@ -81,7 +81,7 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
             for scene, shown in _draw_part(
                 pixels, part, n, every, continuations, own, SCENE * done
             ):
-                rows += follow(scene, shown, HISTORY - 1, numbers, [])
+                rows += follow(scene, shown, numbers, [])
             done += n
         return rows, {"frames": len(frames), **numbers, "left out": []}
 

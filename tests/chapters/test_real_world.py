@@ -117,7 +117,7 @@ def test_without_a_network_rain_is_simulated_with_a_warning(monkeypatch):
     def fail(path):
         raise ConnectionError("pip could not")
 
-    monkeypatch.setattr("probnb.data.radar.read_example", fail)
+    monkeypatch.setattr("probnb.data.radar_example.read_example", fail)
     with pytest.warns(UserWarning, match="Simulated rain in place of radar: pip could not"):
         splits = WEATHER.load(None, WEATHER.profile("smoke"), 0)
     assert splits.known and splits.report["fallback"] == "pip could not"

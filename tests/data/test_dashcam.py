@@ -108,7 +108,7 @@ def test_channels_are_rgb_of_three_frames_then_their_masks(layout, read):
         frame(folder, number, [("7", x, 200, 100, 60, False)], (200, 100, 0))
     test = read(layout, size=(130, 355)).test
     row = list(test.ids).index("test/nonaccident/2/7")
-    (pixels,) = test.batch(torch.tensor([row]))
+    pixels = torch.from_numpy(np.asarray(test.inputs[[row]])).float()
     np.testing.assert_allclose(pixels[0, :9].mean((1, 2)), [200, 100, 0] * 3, atol=2)
     for channel, x in ((9, 300), (10, 290), (11, 280)):
         mask = torch.zeros(130, 355)
@@ -177,22 +177,16 @@ def test_scenes_never_straddle_parts(tmp_path, read):
     root = tmp_path / "data"
     scene(root / "test" / "accident", frames=3, label=True)
     for k in range(10):
-        scene(root / "train" / "accident", 4 * k, frames=4, label=True)
-        scene(root / "train" / "nonaccident", 4 * k, frames=4)
-    splits = read(root, val_fraction=0.3, scene_frames=4)
+        scene(root / "train" / "accident", 20 * k, frames=4, label=True)
+        scene(root / "train" / "nonaccident", 20 * k, frames=4)
+    splits = read(root)
     train, val = set(splits.train.groups), set(splits.val.groups)
     assert not train & val
     assert len(train) == 14
     assert sorted(g.split("/")[1] for g in val) == ["accident"] * 3 + ["nonaccident"] * 3
-    other = read(root, val_fraction=0.3, scene_frames=4, seed=1)
+    other = read(root, seed=1)
     assert set(other.val.groups) != val
     assert other.source != splits.source
-
-
-def test_only_the_last_18_frames_of_a_longer_scene_have_samples(tmp_path, read):
-    for part in ("train", "val", "test"):
-        scene(tmp_path / part / "nonaccident", frames=25)
-    assert places(read(tmp_path, scene_frames=25).test) == list(range(7, 25))
 
 
 def test_a_lost_file_does_not_shift_the_scenes_after_it(layout, read):
@@ -234,7 +228,7 @@ def test_gtacrash_has_two_labels(tmp_path, read, key, positive):
             file.write_text(text)
     splits = read(tmp_path, label=key)
     assert sum(part.outcomes.sum() for part in splits.parts().values()) == positive
-    with pytest.raises(ValueError, match=r"got 'label', .* has adaptedLabel, syntheticLabel\."):
+    with pytest.raises(ValueError, match=r"got 'label', .* among .*adaptedLabel, syntheticLabel\."):
         read(tmp_path)
 
 
@@ -299,7 +293,7 @@ def test_boxes_outside_the_frame(layout, read):
 def test_duplicate_hashcodes_in_a_frame(layout, read):
     edit(layout, "test", 10, lambda vehicles: vehicles.append({**vehicles[0], "x": 400}))
     splits = read(layout)
-    assert named(splits) == ["test/nonaccident/10/7: hashcode given twice"]
+    assert named(splits) == ["test/nonaccident/10/7: given twice"]
     assert splits.report["lost"] == 3
     assert places(splits.test) == [n for n in range(2, 20) if n not in (10, 11, 12)]
 
@@ -352,14 +346,8 @@ def test_other_files_are_named(layout, read):
 def test_a_label_that_is_none(layout, read, value):
     edit(layout, "test", 3, lambda vehicles: vehicles[0].update(label=value))
     with pytest.raises(
-        ValueError, match=r"label must be true, false or null; got .* in test/nonacc"
+        ValueError, match=r"label must name what is true, false or null .* in test/nonacc"
     ):
-        read(layout)
-
-
-def test_a_number_that_occurs_twice(layout, read):
-    frame(layout / "test" / "nonaccident", "03")
-    with pytest.raises(ValueError, match=r"each number once; got 03.jpg and 3.jpg"):
         read(layout)
 
 
@@ -370,8 +358,6 @@ def test_wrong_arguments(layout, read, tmp_path):
         read(layout / "train")
     with pytest.raises(ValueError, match="Did you mean 'adaptedLabel'"):
         read(layout, label="adapted_label")
-    with pytest.raises(ValueError, match="val_fraction"):
-        read(layout, val_fraction=1.0)
 
 
 def test_a_part_without_a_labelled_vehicle(layout, read):
