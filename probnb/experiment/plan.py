@@ -347,10 +347,6 @@ def cost_of(candidates, fits, splits, patience, unit, last=False):
     float
         In units of that training; a training that two candidates share counts once.
     """
-    distinct = dict.fromkeys(step for job in candidates for step in lineage(job))
-    return (
-        sum(
-            passes(one, fits[one], splits, patience, last and one in candidates) for one in distinct
-        )
-        / unit
-    )
+    steps = dict.fromkeys(step for job in candidates for step in lineage(job))
+    seen = (passes(one, fits[one], splits, patience, last and one in candidates) for one in steps)
+    return sum(seen) / unit
