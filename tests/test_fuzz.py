@@ -242,7 +242,7 @@ def tables(draw):
 @fuzz(0.04)
 def test_report(frame, bins, replicates):
     from probnb.report import check_table, make_report
-    from probnb.report.tell import PARTS_OF_PAGE
+    from probnb.report.cells import FORMS
 
     cluster = "cluster" if "cluster" in frame else None
     table = only_named_errors(lambda: check_table(frame, cluster=cluster), "column")
@@ -255,7 +255,7 @@ def test_report(frame, bins, replicates):
     if report is None:
         return
     shown = [report.in_short(), report.what_was_read()]
-    for part in PARTS_OF_PAGE:
+    for part in FORMS:
         cells = report.cells(part)
         report.show(part)
         shown += [str(cell) for cell in cells.to_numpy().ravel()]

@@ -8,14 +8,7 @@ from scipy.special import expit, log_expit
 from sklearn.model_selection import StratifiedKFold
 
 from ..validation import check_integer, check_number
-from .common import (
-    RIDGE,
-    Calibrator,
-    log_loss,
-    rms,
-    two_columns,
-    unreached,
-)
+from .common import RIDGE, Calibrator, log_loss, rms, two_columns, unreached
 from .scaling import fit_slope
 
 STEEPER = 1e-4  # log-loss that a steeper map would save, and the ridge does not let it
@@ -168,11 +161,7 @@ def _fit_beta(log_odds, y, weights, mu=0.0, bounded=False):
         theta[free] = _fit_logistic(columns[:, free], y, weights, start[free], penalty[free])
         if not bounded or theta[:2].min() >= 0:
             found.append(theta)
-
-    def value(theta):
-        return log_loss(columns @ theta, y, weights) + mu / 4 * theta[2] ** 2
-
-    return min(found, key=value)
+    return min(found, key=lambda t: log_loss(columns @ t, y, weights) + mu / 4 * t[2] ** 2)
 
 
 def _fit_logistic(X, y, weights, start, penalty):
@@ -189,9 +178,8 @@ def _fit_logistic(X, y, weights, start, penalty):
         return log_loss(X @ theta, y, weights) + np.sum(penalty * theta**2) + ridge
 
     def gradient(theta):
-        return (weights * (expit(X @ theta) - y)) @ X + 2 * (
-            penalty * theta + RIDGE * (theta - start)
-        )
+        pull = penalty * theta + RIDGE * (theta - start)
+        return (weights * (expit(X @ theta) - y)) @ X + 2 * pull
 
     def hessian(theta):
         q = expit(X @ theta)

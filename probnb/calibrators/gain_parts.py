@@ -15,12 +15,7 @@ from sklearn.isotonic import IsotonicRegression
 from ..metrics.intervals import clustered_mean
 from ..metrics.sample import check_row_weights
 from ..metrics.scores import kl_rows, nll_rows
-from ..validation import (
-    check_pair,
-    check_probabilities,
-    check_same_length,
-    check_vector,
-)
+from ..validation import check_pair, check_probabilities, check_same_length, check_vector
 from .common import cross_fit_folds, logits_from_probabilities
 from .scaling import PlattScaling, fit_intercept
 
@@ -91,8 +86,8 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
     y, a = check_pair(y_true, a, ("y_true", "a"))
     b = check_probabilities(b, "b")
     check_same_length(a, b, ("a", "b"))
-    p = None if p is None else check_probabilities(p, "p")
     if p is not None:
+        p = check_probabilities(p, "p")
         check_same_length(p, y, ("p", "y_true"))
     if groups is not None:
         groups = check_vector(groups, "groups")
@@ -147,12 +142,8 @@ def ladder(log_odds, y, weights):
         right = np.searchsorted(x, sign * s, side="left")
         return (steps[np.maximum(left, 0)] + steps[np.minimum(right, len(x) - 1)]) / 2
 
-    return [
-        expit,
-        lambda s: expit(s + intercept),
-        lambda s: platt.predict_proba(s)[:, 1],
-        monotone,
-    ]
+    shifted, scaled = lambda s: expit(s + intercept), lambda s: platt.predict_proba(s)[:, 1]
+    return [expit, shifted, scaled, monotone]
 
 
 def _shrunk_steps(x, y, weights):

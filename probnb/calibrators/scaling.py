@@ -7,15 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from .common import (
-    EXCESS,
-    RIDGE,
-    Calibrator,
-    log_loss,
-    rms,
-    two_columns,
-    unreached,
-)
+from .common import EXCESS, RIDGE, Calibrator, log_loss, rms, two_columns, unreached
 
 __all__ = ["PlattScaling", "TemperatureScaling"]
 

@@ -223,14 +223,26 @@ class _Rank(LightningEnvironment):
 @contextmanager
 def _not_an_orphan():
     """End this process, though it wait for others, once the one that started it is gone."""
-    parent, over = os.getppid(), threading.Event()
+    parent = os.getppid()
+
+    def look():
+        if os.getppid() != parent:
+            os._exit(1)
+
+    with _meanwhile(look, 1):
+        yield
+
+
+@contextmanager
+def _meanwhile(step, seconds):
+    """Call `step` in a thread every so many seconds while the block runs, and once after it."""
+    over = threading.Event()
 
     def watch():
         ended = False
         while not ended:
-            ended = over.wait(1)
-            if os.getppid() != parent:
-                os._exit(1)
+            ended = over.wait(seconds)
+            step()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -247,7 +259,7 @@ def epoch_bar(total, show):
 
     The environment variable ``PROBNB_PROGRESS=text`` makes it plain text.
     """
-    text, over = os.environ.get("PROBNB_PROGRESS") == "text", threading.Event()
+    text = os.environ.get("PROBNB_PROGRESS") == "text"
     make = tqdm.tqdm if text else tqdm.auto.tqdm
     bar = make(total=total, unit="epoch", disable=not show, mininterval=5 if text else 0.1)
     with bar, tempfile.TemporaryDirectory(prefix="probnb-") as folder:
@@ -259,18 +271,8 @@ def epoch_bar(total, show):
             if lines:
                 bar.set_description_str(lines[-1], refresh=text)
 
-        def watch():
-            while not over.wait(5 if text else 0.5):
-                update()
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
+        with _meanwhile(update, 5 if text else 0.5):
             yield folder
-        finally:
-            over.set()
-            watcher.join()
-            update()
 
 
 @dataclass

@@ -17,7 +17,7 @@ from ..metrics import METRICS, Difference, bootstrap, difference
 from ..metrics.sample import check_sample
 from .results import find_runs, on_test, read_results
 
-__all__ = ["KIND", "compare", "compare_table", "find", "kinds", "scores", "values"]
+__all__ = ["KIND", "compare", "find", "kinds", "scores", "values"]
 
 KIND = ["chapter", "task", "data", "inputs", "profile", "variant", "size"]
 """Columns that runs of one kind share; `variant` names what was altered of a profile."""
@@ -104,15 +104,9 @@ def values(line, metric):
 @lru_cache(maxsize=4096)
 def _values(directory, metric):
     results, test = _read(directory)
-    truth = {"weights": test.get("weight")}
-    if METRICS[metric].needs_truth:
-        if "p" not in test:
-            return {}
-        truth["p"] = test["p"]
-    found = {
-        name: METRICS[metric].of(check_sample(test["y"], test[name], **truth))
-        for name in methods_of(test)
-    }
+    if METRICS[metric].needs_truth and "p" not in test:
+        return {}
+    found = {name: _metric(test, name, metric) for name in methods_of(test)}
     members = _members(results.epochs, metric)
     if len(members):
         found["ce_mean"] = float(np.mean(members))
@@ -205,14 +199,18 @@ def values_of(line, names, metric):
     known = values(line, metric)
     test = tables(line)[1]
     return tuple(
-        known.get(name, _column(test, name, metric) if name in test else None) for name in names
+        known.get(name, _metric(test, name, metric) if name in test else None) for name in names
     )
 
 
-def _column(test, name, metric):
+def _metric(test, name, metric):
+    return METRICS[metric].of(check_sample(test["y"], test[name], **_given(test, metric)))
+
+
+def _given(test, metric):
+    """What is known of the rows that a metric asks for."""
     truth = {"p": test["p"]} if METRICS[metric].needs_truth else {}
-    sample = check_sample(test["y"], test[name], weights=test.get("weight"), **truth)
-    return METRICS[metric].of(sample)
+    return truth | ({"weights": test["weight"]} if "weight" in test else {})
 
 
 def _same_rows(a, b):
@@ -221,41 +219,10 @@ def _same_rows(a, b):
 
 
 def _resampled(test, pair, metric, grouped):
-    given = {"p": test["p"]} if METRICS[metric].needs_truth else {}
-    if "weight" in test:
-        given["weights"] = test["weight"]
+    given = _given(test, metric)
     if grouped and "group" in test and test["group"].nunique() > 1:
         given["groups"] = test["group"]
     columns = {str(k): test[name] for k, name in enumerate(pair)}
     return bootstrap(
         test["y"], columns, replicates=REPLICATES, metrics=[metric], progress=False, **given
     )
-
-
-def compare_table(runs, pairs, metric="mse_p", level=0.95):
-    """Compare several pairs over several kinds: what `probnb.plots.forest.forest` draws.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        From `find`, of any kinds.
-    pairs : iterable of (str, str)
-        Names as in `compare`.
-    metric, level
-        As in `compare`.
-
-    Returns
-    -------
-    DataFrame
-        One line a kind and pair that it has: the columns of `KIND`, ``a``, ``b`` and the fields of
-        `probnb.metrics.Difference`, unscaled.
-    """
-    lines = []
-    for group in kinds(runs):
-        shared = {name: group[name].iloc[0] for name in KIND}
-        for a, b in pairs:
-            gap = compare(group, a, b, metric, level)
-            if gap is not None:
-                lines.append({**shared, "a": a, "b": b, **gap.__dict__})
-    fields = list(Difference.__dataclass_fields__)
-    return pd.DataFrame(lines, columns=[*KIND, "a", "b", *fields])

@@ -7,7 +7,6 @@ file.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -71,6 +70,7 @@ class KeptModel:
     size: int | None = None
     aspect: str = "crop"
     record: dict = field(default_factory=dict)
+    _built: dict = field(default_factory=dict, init=False, repr=False)
 
     def predict(self, inputs, device="auto", precision="32-true", batch_size=256):
         """Return the probability of outcome 1 for each row.
@@ -132,10 +132,6 @@ class KeptModel:
                 networks.append(fabric.setup(net))
             self._built[device, precision] = fabric, networks
         return self._built[device, precision]
-
-    @functools.cached_property
-    def _built(self):
-        return {}
 
     def calibrated(self, calibrator, data, logits=None):
         """Return the same model with a calibrator fitted to it on validation data."""

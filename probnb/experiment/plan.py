@@ -15,7 +15,8 @@ from ..methods import METHODS, TARGETS
 from ..training import targets as schedules
 from ..training.cape import CAPE
 from ..training.loop import Recipe
-from ..training.models import Network, network
+from ..training.models import Network
+from ..training.models import network as _network
 from ..training.targets import Observed, left_out
 
 __all__ = ["Job", "cost_of", "job_key", "lineage", "passes", "plan", "sub_seed"]
@@ -95,17 +96,15 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     >>> jobs["ce"] == jobs["platt"]
     True
     """
-    network = network or _resnet(profile)
-    return {name: _row(rows[name], profile, network, seed) for name in methods}
-
-
-def _row(method, profile, network, seed):
-    """All trainings of a row, member by member."""
-    return [
-        job
-        for member in range(_members(method, profile))
-        for job in _candidates(method, profile, network, seed, member)
-    ]
+    network = network or _network("resnet18", width=profile.width, stem=profile.stem)
+    return {
+        name: [
+            job
+            for member in range(min(rows[name].members, profile.members))
+            for job in _candidates(rows[name], profile, network, seed, member)
+        ]
+        for name in methods
+    }
 
 
 def before(job):
@@ -116,14 +115,6 @@ def before(job):
 def lineage(job):
     """Return everything that a job rests on, and itself, each after what it rests on."""
     return list(dict.fromkeys([*(step for one in before(job) for step in lineage(one)), job]))
-
-
-def _resnet(profile):
-    return network("resnet18", width=profile.width, stem=profile.stem)
-
-
-def _members(method, profile):
-    return min(method.members, profile.members) if method.members > 1 else 1
 
 
 def _candidates(method, profile, network, seed, member):
@@ -159,7 +150,7 @@ def _teachers(method, profile, network, seed):
     if method.teachers is None:
         return ()
     row, teachers = METHODS[method.teachers], []
-    for member in range(method.folds * method.repeats or _members(row, profile)):
+    for member in range(method.folds * method.repeats or min(row.members, profile.members)):
         job, *others = _candidates(row, profile, network, seed, member)
         if others:
             raise ValueError(
@@ -195,20 +186,17 @@ def _targets(name, settings, profile):
 
 
 def _recipe(method, profile, settings, seed, member):
-    return replace(_usual(method, profile, settings, seed, member), **method.recipe)
-
-
-def _usual(method, profile, settings, seed, member):
-    """The recipe of a row before what it says of its own."""
+    """The recipe of a row: the profile's, and what the row says of its own."""
+    usual = Recipe(
+        epochs=profile.finetune_epochs,
+        batch_size=profile.batch_size,
+        learning_rate=settings.get("finetune_learning_rate", 1e-2),
+        schedule=profile.finetune_schedule,
+        plateau_patience=profile.plateau_patience,
+        seed=seed,
+    )
     if method.start is not None:
-        return Recipe(
-            epochs=profile.finetune_epochs,
-            batch_size=profile.batch_size,
-            learning_rate=settings.get("finetune_learning_rate", 1e-2),
-            schedule=profile.finetune_schedule,
-            plateau_patience=profile.plateau_patience,
-            seed=seed,
-        )
+        return replace(usual, **method.recipe)
     adversarial = profile.adversarial if method.members > 1 else 0.0
     plain = method.loss == "ce" and method.targets == "observed" and not (member or adversarial)
     plain = plain and not method.recipe
@@ -216,16 +204,14 @@ def _usual(method, profile, settings, seed, member):
     # memorise, so that nothing need be stopped and the rate falls to 0 as planned.
     endless = plain or method.targets == "resampled" or method.epoch == "last"
     endless = endless or method.recipe.get("schedule") == "cosine"  # whose end is the point
-    return Recipe(
-        epochs=profile.epochs,
-        batch_size=profile.batch_size,
-        learning_rate=profile.learning_rate,
-        schedule="cosine" if method.targets == "resampled" else "plateau",
-        plateau_patience=profile.plateau_patience,
-        patience=None if endless else profile.patience,
-        adversarial=adversarial,
-        seed=seed,
-    )
+    scratch = {
+        "epochs": profile.epochs,
+        "learning_rate": profile.learning_rate,
+        "schedule": "cosine" if method.targets == "resampled" else "plateau",
+        "patience": None if endless else profile.patience,
+        "adversarial": adversarial,
+    }
+    return replace(usual, **scratch | method.recipe)
 
 
 def sub_seed(seed, *place):
@@ -361,8 +347,6 @@ def cost_of(candidates, fits, splits, patience, unit, last=False):
     float
         In units of that training; a training that two candidates share counts once.
     """
-    distinct = dict.fromkeys(step for job in candidates for step in lineage(job))
-    seen = [
-        passes(job, fits[job], splits, patience, last and job in candidates) for job in distinct
-    ]
+    steps = dict.fromkeys(step for job in candidates for step in lineage(job))
+    seen = (passes(one, fits[one], splits, patience, last and one in candidates) for one in steps)
     return sum(seen) / unit

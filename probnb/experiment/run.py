@@ -29,14 +29,7 @@ __all__ = ["load_fit", "run_jobs", "stored_path"]
 
 
 def run_jobs(
-    jobs,
-    splits,
-    directory,
-    device="auto",
-    workers=None,
-    progress=True,
-    retrain=False,
-    devices=1,
+    jobs, splits, directory, device="auto", workers=None, progress=True, retrain=False, devices=1
 ):
     """Train whatever is not yet stored, side by side on a CPU, one after the other on a GPU.
 
@@ -257,29 +250,22 @@ def _train(job, shared, work, epochs, fabric):
             model.load_state_dict(load_fit(work[job.start].path).weights)
         targets, partial = job.targets, _unfinished(job, work)
         if hasattr(targets, "bind"):
-            targets = targets.bind(
-                Surroundings(
-                    splits.to(fabric.device),
-                    lambda data: probabilities(predict_logits(fabric, model, data)),
-                    _teaching(job, whole, work, fabric) if job.teachers else None,
-                    partial.with_suffix(".memory"),
-                )
+            around = Surroundings(
+                splits.to(fabric.device),
+                lambda data: probabilities(predict_logits(fabric, model, data)),
+                _teaching(job, whole, work, fabric) if job.teachers else None,
+                partial.with_suffix(".memory"),
             )
+            targets = targets.bind(around)
         loss = job.loss
         if isinstance(loss, str):
             kind = losses.LOSSES[loss]
             loss = kind() if job.strength is None else kind(job.strength)
+        say = epochs.count if fabric.is_global_zero else lambda record: None
         result = fit(
-            model,
-            splits,
-            job.recipe,
-            loss,
-            targets,
-            fabric,
-            checkpoint=partial,
-            on_epoch=epochs.count if fabric.is_global_zero else _say_nothing,
+            model, splits, job.recipe, loss, targets, fabric, checkpoint=partial, on_epoch=say,
             keep_start=job.start is not None,
-        )
+        )  # fmt: skip
         if fabric.is_global_zero:
             _store(work[job], result, splits, _sums(before(job), work))
             for kind in ("partial", "memory"):  # also of other code, which gave up
@@ -299,16 +285,6 @@ def _teaching(job, splits, work, fabric):
 def _store(one, result, splits, sums):
     tensors = {f"weights.{k}": v for k, v in result.weights.items()}
     tensors |= {f"logits.{k}": v for k, v in result.logits.items()}
-    meta = {
-        "history": result.history,
-        "best_epoch": result.best_epoch,
-        "ids": _ids(splits),
-        "source": splits.source,
-        "code": one.code,
-        "rests_on": sums,
-    }
+    meta = {"history": result.history, "best_epoch": result.best_epoch, "ids": _ids(splits),
+            "source": splits.source, "code": one.code, "rests_on": sums}  # fmt: skip
     store.save(one.path, tensors, meta)
-
-
-def _say_nothing(record):
-    """Of an epoch that another process reports."""

@@ -142,12 +142,10 @@ def number(x, digits=4, sign=""):
 
 def _cell(value, low, high, sign="", digits=4):
     """A number over its interval, where there is one."""
-    interval = (
-        ""
-        if math.isnan(low + high)
-        else f"\n[{number(low, digits, sign)}, {number(high, digits, sign)}]"
-    )
-    return number(value, digits, sign) + interval
+    text = number(value, digits, sign)
+    if math.isnan(low + high):
+        return text
+    return f"{text}\n[{number(low, digits, sign)}, {number(high, digits, sign)}]"
 
 
 def _p(p):

@@ -42,10 +42,6 @@ _ORDER = {
 }
 
 
-PARTS_OF_PAGE = tuple(FORMS)
-"""The report's tables, in the order of its page."""
-
-
 class Text(str):
     """Markdown that a notebook shows as such."""
 
@@ -137,7 +133,7 @@ class Report:
         DataFrame
             Cells to show; empty where there is nothing to say.
         """
-        check_choice(part, PARTS_OF_PAGE, "part")
+        check_choice(part, FORMS, "part")
         held = getattr(self, part) if part != "metrics" else self.boot
         return pd.DataFrame() if part != "metrics" and held.empty else FORMS[part](held)
 

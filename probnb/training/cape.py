@@ -149,21 +149,14 @@ def _windows(asked, values, counts, r):
     """Range of distinct values that the r nearest points of each asked one span, ties included."""
     repeated = np.repeat(values, counts)
     first, last = np.zeros(len(asked), int), np.full(len(asked), len(repeated) - r)
+    far = np.append(repeated, repeated[-1])
     # The window [k, k + r) of the sorted points moves right while its left end is the farther.
-    k = _bisect(
-        lambda k: asked - repeated[k] > repeated[np.minimum(k + r, len(repeated) - 1)] - asked,
-        first,
-        last,
-    )
+    k = _bisect(lambda k: asked - repeated[k] > far[k + r] - asked, first, last)
     reach = np.maximum(asked - repeated[k], repeated[k + r - 1] - asked)
     place = np.searchsorted(values, asked)
     left = _bisect(lambda j: asked - values[j] > reach, np.zeros_like(place), place)
-    right = _bisect(
-        lambda j: values[np.minimum(j, len(values) - 1)] - asked <= reach,
-        place,
-        np.full_like(place, len(values)),
-    )
-    return left, right
+    padded, last = np.append(values, values[-1]), np.full_like(place, len(values))
+    return left, _bisect(lambda j: padded[j] - asked <= reach, place, last)
 
 
 def _bisect(true_before, low, high):

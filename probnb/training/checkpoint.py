@@ -52,18 +52,15 @@ class Run:
 
     def save(self, path):
         """Write everything that the next epoch needs."""
-        momentum = self.optimizer.state_dict()["state"]
+        state = self.optimizer.state_dict()["state"]
+        momentum = {i: one.get("momentum_buffer") for i, one in state.items()}
         average = self.average.state_dict() if self.average else {}
         tensors = {
             **{f"model.{k}": v for k, v in self.model.state_dict().items()},
             **{f"average.{k}": v for k, v in average.items()},
             **{f"best.{k}": v for k, v in self.best.items()},
             **{f"logits.{k}": v for k, v in self.logits.items()},
-            **{
-                f"momentum.{i}": s["momentum_buffer"]
-                for i, s in momentum.items()
-                if s.get("momentum_buffer") is not None
-            },
+            **{f"momentum.{i}": b for i, b in momentum.items() if b is not None},
         }
         meta = {
             "history": self.history,

@@ -133,16 +133,9 @@ class Fit:
 
 
 def fit(
-    model,
-    splits,
-    recipe,
-    loss=None,
-    targets=None,
-    fabric=None,
-    checkpoint=None,
-    on_epoch=None,
+    model, splits, recipe, loss=None, targets=None, fabric=None, checkpoint=None, on_epoch=None,
     keep_start=False,
-):
+):  # fmt: skip
     """Train a model and keep the weights with the lowest validation cross entropy.
 
     Parameters
@@ -195,12 +188,9 @@ def fit(
     if fabric.world_size > 1 and fabric.device.type == "cuda":
         model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
     optimizer = torch.optim.SGD(
-        model.parameters(),
-        recipe.learning_rate,
-        recipe.momentum,
+        model.parameters(), recipe.learning_rate, recipe.momentum, fused=True,
         weight_decay=recipe.weight_decay,
-        fused=True,
-    )
+    )  # fmt: skip
     wrapped, optimizer = fabric.setup(model, optimizer)
     _check_model(wrapped, train)
     scheduler = _make_scheduler(optimizer, recipe)
@@ -214,12 +204,8 @@ def fit(
     with bar:
         while run.epoch < recipe.epochs and not _out_of_patience(run, recipe):
             epoch, began, worked = run.epoch + 1, time.perf_counter(), time.process_time()
-            soft = targets(
-                epoch,
-                train,
-                lambda: probabilities(predict_logits(fabric, judged, train)),
-                recipe.seed,
-            )
+            predict = lambda: probabilities(predict_logits(fabric, judged, train))  # noqa: E731
+            soft = targets(epoch, train, predict, recipe.seed)
             row = {"calibration": int(soft is not train.outcomes)}
             row["train_ce"] = train_one_epoch(
                 fabric, wrapped, optimizer, train, soft, loss, recipe, epoch, average
@@ -311,17 +297,14 @@ def _assess(fabric, model, splits):
     val = [v if v is None else v.double() for v in (splits.val.outcomes, splits.val.weights)]
     row = {"val_ce": float(CrossEntropy()(logits["val"].double(), *val))}
     p_hat = {k: probabilities(z.double()) for k, z in logits.items()}
-    y, p, weights = (
-        _numpy(getattr(splits.test, k)) for k in ("outcomes", "probabilities", "weights")
-    )
+    known = (getattr(splits.test, k) for k in ("outcomes", "probabilities", "weights"))
+    y, p, weights = (None if v is None else v.cpu().numpy() for v in known)
+    p_test = p_hat["test"].cpu().numpy()
     if splits.test.classes == 2:
-        row |= {
-            "val_bias": _bias(p_hat["val"], splits.val),
-            "bias": _bias(p_hat["test"], splits.test),
-        }
-        row |= metrics.evaluate(y, _numpy(p_hat["test"]), p, weights=weights)
+        row["val_bias"], row["bias"] = (_bias(p_hat[k], getattr(splits, k)) for k in p_hat)
+        row |= metrics.evaluate(y, p_test, p, weights=weights)
     else:
-        row |= several.evaluate(y.argmax(1), _numpy(p_hat["test"]), p)
+        row |= several.evaluate(y.argmax(1), p_test, p)
     return row, {name: value.cpu() for name, value in logits.items()}
 
 
@@ -330,10 +313,6 @@ def _bias(p_hat, data):
     gap = p_hat - data.outcomes.double()
     weights = torch.ones_like(gap) if data.weights is None else data.weights.double()
     return float(weights @ gap / weights.sum())
-
-
-def _numpy(values):
-    return None if values is None else values.cpu().numpy()
 
 
 @torch.no_grad()

@@ -375,9 +375,8 @@ def network(kind="resnet18", **settings):
     if isinstance(kind, str):
         check_choice(kind, NETWORKS, "network")
     make = NETWORKS[kind] if isinstance(kind, str) else kind
-    allowed = [
-        p for p in inspect.signature(make).parameters if p not in ("in_channels", "features")
-    ]
+    known = inspect.signature(make).parameters
+    allowed = [name for name in known if name not in ("in_channels", "features")]
     for name in settings:
         check_choice(name, allowed, f"setting of network {kind}")
     plain = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}

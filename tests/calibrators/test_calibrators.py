@@ -42,10 +42,11 @@ from probnb.metrics import reliability_bins
 
 ALL = [pytest.param(C, id=name) for name, C in CALIBRATORS.items()]
 FITTED_BY_LOSS = [p for p in ALL if p.id != "histogram"]
+DISTINCT = [p for p in ALL if p.id != "mixnmatch_isotonic"]  # the code of Mix-n-Match
 
 # Where logits are worse than none no temperature is best, which has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:.* stops up to")
-N = 3000
+N = 1000
 
 
 def columns(s):
@@ -76,7 +77,7 @@ OF_OTHERS = {  # checks of the pipeline itself, or of its first step
 }
 
 
-@pytest.mark.parametrize("Calibrator", ALL)
+@pytest.mark.parametrize("Calibrator", DISTINCT)
 def test_scikit_learn_contract_behind_a_projection(Calibrator):
     # The checks make three columns or more; a first step makes one column of log-odds of them.
     model = make_pipeline(LinearDiscriminantAnalysis(), Calibrator())
@@ -90,7 +91,7 @@ def test_scikit_learn_contract_behind_a_projection(Calibrator):
 
 
 @pytest.mark.parametrize(
-    "Calibrator", [p for p in ALL if p.id not in ("platt", "dirichlet")]
+    "Calibrator", [p for p in DISTINCT if p.id not in ("platt", "dirichlet")]
 )  # Platt scaling reads the columns itself; Dirichlet calibration's folds are random
 def test_scikit_learn_contract_of_weights(Calibrator):
     wide = type(Calibrator.__name__, (Calibrator,), {"_log_odds": lambda self, X: X.mean(axis=1)})
@@ -163,7 +164,7 @@ def test_bad_input_is_named(Calibrator, X, y, match):
 
 
 def test_temperature_of_scaled_logits_and_its_first_order_condition():
-    s, y = draw()
+    s, y = draw(n=3000)
     one, three = (TemperatureScaling().fit(k * s, y).temperature_ for k in (1, 3))
     assert one == pytest.approx(1, abs=0.1)
     assert three == pytest.approx(3 * one, rel=1e-6)
@@ -309,7 +310,7 @@ def test_histogram_binning_by_hand_and_ties():
     st.lists(st.sampled_from([-3.0, -1.0, 0.0, 0.5, 2.0]) | st.floats(-8, 8), min_size=2),
     st.integers(1, 20),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_histogram_binning_has_the_bins_of_every_other_place(values, bins):
     s = np.array(values)
     y = np.arange(len(s)) % 2
@@ -341,7 +342,7 @@ def test_calibrators_are_named_once():
 
 # --- what could break them ------------------------------------------------------------------
 
-SCALES = [1.0, 3.0, 1e5, 1e-5]
+SCALES = [1.0, 1e5, 1e-5]
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -368,7 +369,7 @@ def test_log_loss_is_never_above_the_uncalibrated_one(Calibrator, scale):
         lambda rows: len({y for _, y in rows}) == 2
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @example(rows=[(0.0, 0), (1e-200, 1), (5e-324, 1)])
 @example(rows=[(-1e-11, 0), (1e-11, 1), (-50.0, 1)])
 @pytest.mark.filterwarnings("error::RuntimeWarning")

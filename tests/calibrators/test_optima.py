@@ -58,7 +58,7 @@ def test_mixture_of_ten_rows_is_not_stopped_at_a_corner():
     assert loss_of(MixNMatch(isotonic=False).fit(s, y), s, y) < 0.58460
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_mixture_of_under_confident_logits_is_the_best(seed):
     s, y = under_confident(seed)
     with warnings.catch_warnings(action="error"):
@@ -77,7 +77,7 @@ def test_mixture_of_under_confident_logits_is_the_best(seed):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_mixture_weights_against_expectation_maximisation(seed, k, n):
     rng = np.random.default_rng(seed)
     log_L = rng.normal(size=(n, k)) * rng.choice([0.01, 1, 30, 1000])
@@ -116,7 +116,7 @@ def test_dirichlet_with_few_ones_reaches_its_optimum(seed):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 1.0, 30.0]), st.integers(4, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_convex_solver_reaches_its_optimum(seed, scale, n):
     rng = np.random.default_rng(seed)
     s = rng.standard_t(2, size=n) * scale
@@ -169,7 +169,7 @@ def test_a_separable_set_whose_optimum_is_out_of_reach_is_said():
 # --- weights --------------------------------------------------------------------------------
 
 WEIGHTED = {
-    name: Kind for name, Kind in CALIBRATORS.items() if name != "dirichlet"
+    name: Kind for name, Kind in CALIBRATORS.items() if name not in ("dirichlet", "mixnmatch")
 } | {
     "dirichlet": lambda: DirichletCalibration(mu=0.01),  # random folds would differ
     "mixture only": lambda: MixNMatch(isotonic=False),
@@ -179,7 +179,7 @@ WEIGHTED = {
 @pytest.mark.filterwarnings("ignore:.* stops up to")
 @pytest.mark.parametrize("name", WEIGHTED)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_weights_of_rows(name, seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(5, 50))

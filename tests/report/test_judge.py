@@ -21,9 +21,9 @@ from probnb.report import (
     read_predictions,
     resample,
 )
-from probnb.report.cells import show_table
+from probnb.report.cells import FORMS, show_table
 from probnb.report.judge import decomposition_table, gain_parts_table, group_table
-from probnb.report.tell import PARTS_OF_PAGE, advise
+from probnb.report.tell import advise
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +354,7 @@ def test_no_cell_has_more_digits_than_its_number():
     for m in (y, np.where(y == 1, 1 - 1e-13, 1e-13), y * 1e-300, np.where(y == 1, 0.3, 0.3 + 1e-9)):
         frame = pd.DataFrame({"y": y, "m": m, "k": 1 - y})
         report = make_report(check_table(frame, ["m", "k"]), replicates=20)
-        for part in PARTS_OF_PAGE:
+        for part in FORMS:
             for cell in report.cells(part).astype(str).to_numpy().ravel():
                 assert max(map(len, cell.split())) < 20, cell
                 assert "nan" not in cell.replace("(", " ").split(), cell
@@ -371,7 +371,7 @@ def test_constant_weights_change_nothing():
         make_report(t, replicates=30) for t in (check_table(frame), weighted(frame, weight=7.5))
     ]
     assert reports[0].in_short() == reports[1].in_short()
-    for part in PARTS_OF_PAGE:
+    for part in FORMS:
         pd.testing.assert_frame_equal(reports[0].cells(part), reports[1].cells(part))
 
 
@@ -421,7 +421,7 @@ def test_the_report_holds_every_part_and_says_what_is_missing():
     assert set(report.pairs.index.get_level_values("b")) == {"noisy"}
     assert "20 resamples of 300 rows." in report.what_was_read()
     assert report.in_short()._repr_markdown_().startswith("**")
-    for part in set(PARTS_OF_PAGE) - {"distances"}:
+    for part in set(FORMS) - {"distances"}:
         assert "<table" in report.show(part)
     assert report.show("distances") == "No row has repeated outcomes."
     one = check_table(pd.DataFrame({"y": [0] * 15 + [1], "m": np.linspace(0.1, 0.9, 16)}))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.model_selection import StratifiedKFold
 
 from ...calibrators import PlattScaling, logits_from_probabilities
 from ...calibrators.gain_parts import gain_parts
+from ...calibrators.scaling import fit_intercept
 from ...experiment.provenance import machine
 from ...metrics import auc, ece, ks_error, mse_p, nll
 
@@ -40,7 +40,7 @@ def cross_fitted(y, p_hat, folds=5, seed=0):
     y, s = np.asarray(y, float), log_odds(p_hat)
     out = {"intercept": np.empty_like(s), "platt": np.empty_like(s)}
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(s, y):
-        bias = brentq(lambda c, rows=train: np.mean(expit(s[rows] + c) - y[rows]), -50, 50)
+        bias = fit_intercept(s[train], y[train], np.full(len(train), 1 / len(train)))
         out["intercept"][test] = expit(s[test] + bias)
         out["platt"][test] = PlattScaling().fit(s[train], y[train]).predict_proba(s[test])[:, 1]
     return out
