@@ -20,17 +20,8 @@ from .judged import cut, judge
 
 __all__ = ["EMOTIONS", "QUESTIONS", "load_ferplus", "read_ferplus"]
 
-EMOTIONS = (
-    "neutral",
-    "happiness",
-    "surprise",
-    "sadness",
-    "anger",
-    "disgust",
-    "fear",
-    "contempt",
-    "unknown",
-)
+_NAMES = "neutral happiness surprise sadness anger disgust fear contempt unknown"
+EMOTIONS = tuple(_NAMES.split())
 """What a voter could say, in the order of the columns."""
 
 QUESTIONS = {
@@ -140,8 +131,6 @@ def shrink(images, size):
     """Images of shape (n, side, side) as a tensor (n, 1, size, size) of rounded block means."""
     n, side, _ = images.shape
     block = side // size
-    if block == 1:
-        return torch.from_numpy(images)[:, None]
     sums = images.reshape(n, size, block, size, block).sum((2, 4), dtype=np.uint16)
     return torch.from_numpy(((sums + block * block // 2) // block**2).astype(np.uint8))[:, None]
 
@@ -153,12 +142,13 @@ def _read_npz(path):
             images, votes, split = (file[name] for name in ("images", "votes", "split"))
     except (KeyError, ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{wanted}; {str(path)!r}: {error}.") from None
-    shapes = images.shape, votes.shape, split.shape
-    n = len(images)
-    if shapes != ((n, SIDE, SIDE), (n, len(EMOTIONS)), (n,)) or images.dtype != np.uint8:
-        raise ValueError(f"{wanted}; {str(path)!r} has {shapes}, images of {images.dtype}.")
-    if votes.dtype.kind not in "ui" or not np.isin(split, (0, 1, 2)).all():
-        raise ValueError(f"{wanted}: votes whole numbers, split 0, 1 or 2; {str(path)!r} has not.")
+    n, shapes = len(images), (images.shape, votes.shape, split.shape)
+    right = shapes == ((n, SIDE, SIDE), (n, len(EMOTIONS)), (n,)) and images.dtype == np.uint8
+    if not right or votes.dtype.kind not in "ui" or not np.isin(split, (0, 1, 2)).all():
+        raise ValueError(
+            f"{wanted}: uint8, whole numbers and 0, 1 or 2; {str(path)!r} has {shapes} of "
+            f"{images.dtype}, {votes.dtype} and {split.dtype}."
+        )
     return images, votes.astype(np.int64), split.astype(np.int64)
 
 
