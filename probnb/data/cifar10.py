@@ -224,8 +224,6 @@ def read_cifar10(path, size=32, cache_dir=None):
     """
     size = check_integer(size, "size", minimum=8)
     path = Path(path).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"data_dir must be CIFAR-10; {str(path)!r} does not exist.")
     path = path.parent if path.name == "cifar-10-batches-py" else path
     if (path / "cifar-10-batches-py").is_dir():
         return _read_torchvision(path, size, cache_dir)
@@ -233,8 +231,8 @@ def read_cifar10(path, size=32, cache_dir=None):
         listing = list_files(path)
         names = [name for name in listing.pictures() if name in listing.files]
         decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
-    except ValueError as error:
-        raise ValueError(f"data_dir {error}") from None
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"data_dir {error}") from None
     places = [PurePosixPath(n) for n in names if decoded.reasons[decoded.row[n]] is None]
     inside = [place for place in places if place.parent.parent.name in ("train", "test")]
     inside.sort(key=lambda place: (place.parts[-3] == "test", *place.parts[-2:]))

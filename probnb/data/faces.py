@@ -101,8 +101,7 @@ def load_faces(
     check_choice(scenario, scenarios.SCENARIOS, "scenario")
     size = check_integer(size, "size", minimum=8)
     seed = check_integer(seed, "seed", minimum=0)
-    if not isinstance(mirror, bool):
-        raise ValueError(f"mirror must be True or False; got {mirror!r}.")
+    check_choice(mirror, (True, False), "mirror")
     n, sizes = _check_sizes(n, sizes)
     if data_dir is None:
         images, ages = drawn_faces(DRAWN if n is None else n, size=size, seed=seed)
@@ -236,18 +235,13 @@ def read_utkface(path, size, cache_dir=None):
     """
     size = check_integer(size, "size")
     path = Path(path).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(
-            f"data_dir must be a folder of UTKFace images or UTKFace.tar.gz; {str(path)!r} "
-            "does not exist."
-        )
     try:
         listing = list_files(path)
         names = [name for name in listing.pictures() if name in listing.files]
         names.sort(key=lambda name: (Path(name).name, name))  # the same for folder and archive
         decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
-    except ValueError as error:
-        raise ValueError(f"data_dir {error}") from None
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"data_dir {error}") from None
     named = {name: age_from_name(Path(name).name) for name in names}
     seen, rows, corrupt, repeated = {}, [], [], []
     for name in (name for name in names if named[name][0] is not None):
@@ -290,14 +284,13 @@ def read_utkface(path, size, cache_dir=None):
 
 def _check_sizes(n, sizes):
     """Return how many images there are in all and in each part, as far as they are given."""
-    if isinstance(n, (tuple, list)):
-        n, sizes = (None, n) if sizes is None else (n, sizes)
+    if isinstance(n, (tuple, list)) and sizes is None:
+        n, sizes = None, n
     if sizes is None:
         return n if n is None else check_integer(n, "n", minimum=6), None
     if n is not None:
         raise ValueError(f"give either n or sizes, not both; got n={n!r} and sizes={sizes!r}.")
-    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else sizes
-    if not isinstance(sizes, tuple) or len(sizes) != 3:
+    if not isinstance(sizes, (tuple, list)) or len(sizes) != 3:
         raise ValueError(
             f"sizes must be three numbers, for training, validation and test; got {sizes!r}."
         )

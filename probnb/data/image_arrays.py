@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -13,7 +14,7 @@ __all__ = ["is_array", "open_array"]
 _ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 # What NumPy, HDF5 and Zarr raise for files that are damaged, and their filters.
 _BROKEN = (OSError, ValueError, KeyError, EOFError, RuntimeError, ImportError,
-           zipfile.BadZipFile, zlib.error)  # fmt: skip
+           tokenize.TokenError, zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 def is_array(path):

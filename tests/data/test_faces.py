@@ -176,7 +176,7 @@ def test_seed_and_scenario_decide_everything():
         ({"sizes": (1, 20, 20)}, r"sizes \(training\) must be an integer of at least 2; got 1"),
         ({"sizes": (20, 20, 0)}, r"sizes \(test\) must be an integer of at least 1; got 0"),
         ({"sizes": (2, 1, 1)}, "the sum of sizes must be from 6"),
-        ({"mirror": 1}, "mirror must be True or False; got 1"),
+        ({"mirror": 2}, "mirror must be one of True, False; got 2"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
@@ -293,7 +293,7 @@ def test_sample_of_the_photographs(folder):
 
 
 def test_paths_without_images_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"data_dir must be a folder.*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"data_dir .*nowhere. does not exist"):
         load_faces("linear", tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="has 0 images"):
