@@ -21,9 +21,9 @@ from .. import scenarios
 from ..validation import check_choice, check_integer
 from .augment import Mirror
 from .base import ProbabilityData, Splits
+from .ferplus import cut, judge
 from .files import list_files
 from .image_cache import MappedRows, decode_files, decode_rows
-from .judged import cut, judge
 
 __all__ = ["CLASSES", "load_cifar10", "load_cifar10h", "load_judged_digits", "read_cifar10"]
 
@@ -122,7 +122,7 @@ def load_cifar10h(question, data_dir, counts_dir, size=32, n=None, seed=0, cache
 
     Returns
     -------
-    probnb.data.judged.Judged
+    probnb.data.ferplus.Judged
         Splits and the other votes, about 50 an image; row ids are the numbers of the test images
         in their original order.
 
@@ -175,7 +175,7 @@ def load_judged_digits(size=None, n=None, seed=0):
 
     Returns
     -------
-    probnb.data.judged.Judged
+    probnb.data.ferplus.Judged
         Splits, with probabilities, and the other votes.
     """
     seed = check_integer(seed, "seed", minimum=0)

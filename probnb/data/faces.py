@@ -33,8 +33,6 @@ PAPER_SIZES = (16_641, 4_738, 2_329)
 DRAWN = 4_500
 """How many faces are drawn by default: minutes of training on two cores."""
 
-_WELL_FORMED = re.compile(r"\d+_[01]_[0-4]_\d+\.jpg(\.chip\.jpg)?", re.IGNORECASE)
-
 
 def load_faces(
     scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None, sizes=None, mirror=False
@@ -176,25 +174,16 @@ def age_from_name(name):
 
     Returns
     -------
-    age : int or None
+    int or None
         Age in years; None where the name does not start with an age from 0 to 150.
-    well_formed : bool
-        Whether the rest of the name follows the pattern as well. A missing field or dot does
-        not hide the age.
 
     Examples
     --------
-    >>> age_from_name("26_0_1_20170117195838909.jpg.chip.jpg")
-    (26, True)
     >>> age_from_name("61_1_20170109150557335.jpg.chip.jpg")
-    (61, False)
-    >>> age_from_name("unknown.jpg")
-    (None, False)
+    61
     """
     match = re.match(r"(\d{1,3})_", name)
-    if match is None or int(match[1]) > 150:
-        return None, False
-    return int(match[1]), _WELL_FORMED.fullmatch(name) is not None
+    return int(match[1]) if match and int(match[1]) <= 150 else None
 
 
 def read_utkface(path, size, cache_dir=None):
@@ -219,7 +208,7 @@ def read_utkface(path, size, cache_dir=None):
     checksum : str
         SHA-256 of the archive, or of the names and contents of the folder's images.
     report : dict
-        ``images`` read; names that are ``malformed`` but readable; files skipped because they
+        ``images`` read; files skipped because they
         are ``corrupt`` or have an ``unreadable_age``; what is ``left_out`` as no image;
         ``unread`` links and files by name, with the reason; ``repeated`` files, left out because
         an image of the same file name and pixels comes first; ``duplicates``, the rows of each
@@ -242,9 +231,9 @@ def read_utkface(path, size, cache_dir=None):
         decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"data_dir {error}") from None
-    named = {name: age_from_name(Path(name).name) for name in names}
+    age_of = {name: age_from_name(Path(name).name) for name in names}
     seen, rows, corrupt, repeated = {}, [], [], []
-    for name in (name for name in names if named[name][0] is not None):
+    for name in (name for name in names if age_of[name] is not None):
         digest = decoded.digests[decoded.row[name]]
         copies = seen.setdefault(digest, {})  # by file name
         if digest is None:
@@ -260,12 +249,11 @@ def read_utkface(path, size, cache_dir=None):
             f"{len(names)} images, {len(corrupt)} with a readable age, none that can be decoded. "
             + listing.left_out()
         )
-    ages = np.array([named[name][0] for name in rows])
+    ages = np.array([age_of[name] for name in rows])
     sets = [[*copies.values()] for copies in seen.values() if len(copies) > 1]
     report = {
         "images": len(rows),
-        "malformed": [name for name in rows if not named[name][1]],
-        "unreadable_age": [name for name in names if named[name][0] is None],
+        "unreadable_age": [name for name in names if age_of[name] is None],
         "left_out": listing.left_out(),
         "unread": listing.skipped,
         "corrupt": corrupt,
