@@ -76,7 +76,7 @@ ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of 
 # all the same. Drawn faces are 1,000 to train on, 16 pixels wide; photographs are UTKFace's 16,640, 32 pixels.
 # All $\mathrm{MSE}_p$ are times 100. The tables lie in `results/ablations`, with a record of each seed;
 # `python -m probnb.chapters.ablations NAME` makes any of them again, and `--data-dir` and `--profile cpu` take
-# the photographs. What this very page has trained stands [at its end](#trained-for-this-page).
+# the photographs. What this very page has trained stands [at its end](ablations-trained).
 #
 # ## From the beginning
 #
@@ -164,7 +164,7 @@ grid = figures.settings_figure(weighted, ["lambda"], "cape_bin")
 #   passes Holm's correction, not even resampled labels, which are the best by construction.
 # - Rows with three seeds, whose intervals are the long ones, are compared with the same three seeds of cross
 #   entropy, two of which were poor.
-# - Hygiene with augmentation does not hold up with more data: [below](#how-it-scales), at 8,000 faces, it is
+# - Hygiene with augmentation does not hold up with more data: [below](ablations-scaling), at 8,000 faces, it is
 #   0.32 *above* cross entropy, in both of two seeds.
 #
 # On photographs a single training of two of these rows is stored (`mark`): not a finding.
@@ -224,6 +224,7 @@ several = study.compare(study.read_study(kept, "several"), base="ce")
 ax = forest(several, xlabel="MSE$_p$ less that of CE early-stop (× 100), three outcomes")
 
 # %% [markdown]
+# (ablations-scaling)=
 # ## How it scales
 #
 # *At which amount of data does each method stop to matter?*
@@ -236,6 +237,7 @@ ax = forest(several, xlabel="MSE$_p$ less that of CE early-stop (× 100), three 
 ax = figures.size_figure(study.read_study(kept, "scaling"))
 
 # %% [markdown]
+# (ablations-trained)=
 # ## Trained for this page
 #
 # The cell trains the studies that the parameter `studies` names, by default the quick ones, and adds their rows to

@@ -71,6 +71,7 @@ check_integer(bins, "bins")
 check_integer(replicates, "replicates", minimum=2)
 check_integer(seed, "seed", minimum=0)
 
+# %% tags=["remove-cell"]
 # %matplotlib inline
 from probnb.plots.style import use_style
 

@@ -28,17 +28,20 @@
 seed = 0
 
 # %% tags=["remove-cell"]
+from probnb.notebook import check_parameters, smoke
+from probnb.validation import check_integer
+
+check_parameters(globals(), "seed")
+check_integer(seed, "seed", minimum=0)
+
+# %% tags=["remove-cell"]
 import numpy as np
 import torch
 
 from probnb.chapters.method import figures, study
 from probnb.data.faces import load_faces
-from probnb.notebook import check_parameters, smoke
 from probnb.plots.style import use_style
-from probnb.validation import check_integer
 
-check_parameters(globals(), "seed")
-check_integer(seed, "seed", minimum=0)
 use_style()
 torch.set_num_threads(1)
 setting = study.Demonstration.smoke(seed) if smoke() else study.Demonstration(seed=seed)
@@ -189,7 +192,7 @@ def cape(network, splits, epochs, every, batch_size, learning_rate, seed, bins=1
 
 
 # %% [markdown]
-# This is what the library does, number for number: `probnb.training.fit` with the schedule
+# This is what the library does, number for number: `probnb.training.loop.fit` with the schedule
 # `Calibrated("bin", every=2)`, from the same start with the same seed.
 
 # %%

@@ -237,10 +237,9 @@ from probnb.data.survival import label as label_by
 
 severity = np.random.default_rng(0).standard_normal(20_000)
 months, died, lived = simulate_follow_up(severity, censored=0.5, seed=0)
-shares = {"truth": (lived > 60).mean()}
-for name in RULES:
-    labels = label_by(months, died, name)
-    shares[name] = np.average(labels.outcomes, weights=labels.weights)
+labels = {name: label_by(months, died, name) for name in RULES}
+shares = {name: np.average(x.outcomes, weights=x.weights) for name, x in labels.items()}
+shares = {"truth": (lived > 60).mean(), **shares}
 pd.Series(shares, name="share alive at 60 months").to_frame().round(3)
 
 # %% [markdown]

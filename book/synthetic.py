@@ -135,8 +135,7 @@ note = (
     "below, are those of *CE early-stop*. Where its fine-tuning went all the same is drawn under "
     "*Fine-tuning*."
 )
-for label in kept:
-    display(Markdown(note.format(label)))
+display(*[Markdown(note.format(label)) for label in kept])
 
 # %% [markdown]
 # This chapter is Section 7.1 of {cite}`liu2022deep` for one scenario at a time. All five scenarios

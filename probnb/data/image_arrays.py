@@ -13,8 +13,10 @@ __all__ = ["is_array", "open_array"]
 
 _ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 # What NumPy, HDF5 and Zarr raise for files that are damaged, and their filters.
-_BROKEN = (OSError, ValueError, KeyError, EOFError, RuntimeError, ImportError,
-           tokenize.TokenError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+_BROKEN = (
+    *(OSError, ValueError, KeyError, EOFError, RuntimeError, ImportError, zipfile.BadZipFile),
+    *(zlib.error, SyntaxError, tokenize.TokenError),  # the last two: NumPy's header is Python
+)
 
 
 def is_array(path):

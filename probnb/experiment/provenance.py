@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import platform
 import subprocess
+import sys
 import textwrap
 import types
 from pathlib import Path
@@ -54,7 +55,8 @@ def fingerprint(job, augment=(), root=None):
         Sixteen hexadecimal digits.
     """
     taught = getattr(job.targets, "calibrator", None) is not None
-    parts = [_files((*TRAINS, "calibrators/*.py") if taught else TRAINS, Path(root or ROOT))]
+    files = (*TRAINS, "calibrators/*.py") if taught else TRAINS
+    parts = [_files(files, Path(root or ROOT)), *_replaced(files)]
     for value in (job.loss, job.targets, job.network.kind, *augment):
         parts += [] if isinstance(value, str) else _own(value)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -66,26 +68,47 @@ def _files(patterns, root):
     return "\n".join(f"{path.relative_to(root)}\n{_plain(path.read_text())}" for path in paths)
 
 
+def _replaced(patterns):
+    """Sources of what stands in memory where the library's files define something else."""
+    found = []
+    for path in (path for pattern in patterns for path in sorted(ROOT.glob(pattern))):
+        name = ".".join((__package__.split(".")[0], *path.relative_to(ROOT).with_suffix("").parts))
+        module = sys.modules.get(name)
+        for node in ast.parse(path.read_text()).body if module else ():
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                value = getattr(module, node.name, None)
+                members = vars(value).values() if isinstance(value, type) else [value]
+                for one in map(_function, members):
+                    if one and not one.__code__.co_filename.startswith((module.__file__, "<")):
+                        found.append(f"{name}.{node.name} {_source(one)}")
+    return found
+
+
+def _function(member):
+    """The function that a member of a class or a module is made of, or None."""
+    member = member.fget if isinstance(member, property) else member
+    member = inspect.unwrap(member) if callable(member) else getattr(member, "__func__", member)
+    return member if isinstance(member, types.FunctionType) else None
+
+
 def _own(value):
     """Sources of a function or of a class that is not the library's."""
     if isinstance(value, types.FunctionType):
         return [_source(value)]
     kinds = (value if isinstance(value, type) else type(value)).__mro__
-    members = [
-        member.fget if isinstance(member, property) else member
-        for kind in kinds
-        if not f"{kind.__module__}.".startswith(_KNOWN)
-        for member in vars(kind).values()
-    ]
-    return [_source(member) for member in members if isinstance(member, types.FunctionType)]
+    own = [kind for kind in kinds if not f"{kind.__module__}.".startswith(_KNOWN)]
+    members = [_function(member) for kind in own for member in vars(kind).values()]
+    return [_source(member) for member in members if member]
 
 
 def _source(function):
-    """The source of a function, or its bytes where there is none."""
+    """The source of a function, or its bytes, names and values where there is none."""
     try:
         return _plain(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
-        return function.__code__.co_code.hex()
+        code = function.__code__
+        plain = [value for value in code.co_consts if not isinstance(value, types.CodeType)]
+        return f"{code.co_code.hex()} {code.co_names} {plain}"
 
 
 @functools.cache

@@ -40,7 +40,7 @@ def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
     if ax is None:
         height = 0.8 + 0.16 * len(places) * max(2, len(series))
         _, ax = plt.subplots(figsize=(7, height), layout="constrained")
-    ax.axvline(0, color=COLOURS["grey"], linewidth=1, zorder=0)
+    ax.axvline(0, color=COLOURS["black"], linewidth=0.8, zorder=1)
     offsets = np.linspace(-0.28, 0.28, len(series)) if len(series) > 1 else [0]
     for k, (name, offset) in enumerate(zip(series, offsets)):
         part = table if name is None else table[table[hue] == name]

@@ -203,26 +203,6 @@ def test_how_many_stand_out_by_chance(best):
     said(f"($p$ = {left['holm'].iloc[0]:.3f})", text)
 
 
-def test_the_readme(best):
-    text = re.sub(r"\s+", " ", (ROOT / "README.md").read_text(encoding="utf-8"))
-    rows = ["ce_overfit", "ce_mean", "platt", "ensemble", "ce_finetuned", "cape_bin", "resampled"]
-    for scenario in SEVERAL:
-        value = evidence.scores(best[scenario], ["mse_p"]).groupby("method")["value"].mean()
-        cells = [f"{100 * value[row]:.2f}" for row in rows]
-        for rival in ("ce_mean", "ensemble"):
-            gap = evidence.compare(best[scenario], "cape_bin", rival)
-            cells.append(spell(ends(gap)))
-        behind = tables.behind(best)["CaPE (bin)"]
-        behind = behind[behind.index.str.startswith(scenario.capitalize())]
-        behind = behind.str.extract(r"(\d+) of calibration")[0].fillna("0")
-        said(f"{scenario} (3 seeds) | {' | '.join(cells)} | {', '.join(behind)} |", text)
-    pairs = ("cape_bin", "ce_finetuned"), ("ensemble", "ce_mean"), ("beginning_bin", "cape_bin")
-    for a, b in pairs:
-        for scenario in SEVERAL:
-            gap = evidence.compare(best[scenario], a, b)
-            said(spell(ends(gap)), text)
-
-
 def test_what_the_page_of_claims_says():
     counts = ledger.verdict_counts(ledger.ledger(ledger.stored_runs([ROOT / "results"])))
     said(f"makes {counts.loc['all', 'all']} claims", prose("claims"))

@@ -32,3 +32,10 @@ def test_it_is_built_from_a_specification():
     assert built.head.in_features == 12 + 6
     with pytest.raises(ValueError, match="width must be"):
         RainNet(0)
+
+
+def test_every_weight_learns():
+    net = network("rain", width=4).build(torch.zeros(2, 3, 8, 8))
+    net(torch.randn(4, 3, 8, 8)).softmax(1)[:, 1].sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in net.head.parameters())
+    assert net.body[0][0].weight.grad.abs().sum() > 0

@@ -13,18 +13,11 @@ from .study import compare
 __all__ = ["by_label", "first_targets_figure", "settings_figure", "size_figure", "stopping_figure"]
 
 AXES = {
-    "focal": "Focal loss: strength γ",
-    "entropy": "Entropy: strength β",
-    "mmce": "MMCE: strength β",
-    "m": "m (every m-th epoch)",
-    "phase": "Phase (2: starts with it)",
-    "B": "B: bins",
-    "rate": "Learning rate",
-    "r": "r: neighbours",
-    "sigma": "σ of the kernel",
-    "length": "Length (epochs)",
-    "lambda": "λ: weight of p$_{emp}$",
-}
+    "focal": "Focal loss: strength γ", "entropy": "Entropy: strength β", "mmce": "MMCE: strength β",
+    "m": "m (every m-th epoch)", "phase": "Phase (2: starts with it)", "B": "B: bins",
+    "rate": "Learning rate", "r": "r: neighbours", "sigma": "σ of the kernel",
+    "length": "Length (epochs)", "lambda": "λ: weight of p$_{emp}$",
+}  # fmt: skip
 """Panels of `settings_figure` and the names of their axes."""
 
 MSE = "MSE$_p$ (× 100)"

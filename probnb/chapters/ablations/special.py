@@ -21,14 +21,8 @@ from ...training.loop import fit
 from ...training.models import network
 
 __all__ = [
-    "RULES",
-    "SEVERAL",
-    "choose",
-    "first_targets",
-    "run_several",
-    "run_stopping",
-    "three_outcomes",
-]
+    "RULES", "SEVERAL", "choose", "first_targets", "run_several", "run_stopping", "three_outcomes",
+]  # fmt: skip
 
 RULES = ("val CE", "val Brier", "val CE after Platt", "patience 2", "patience 4", "last")
 """What is looked at on validation data after every epoch; the least of it is kept.
@@ -45,18 +39,14 @@ SEVERAL = {
     "ce": METHODS["ce"],
     "ce_finetuned": replace(METHODS["ce_finetuned"], grid=_RATE),
     "cape_rest": replace(
-        METHODS["cape_bin"],
-        label="CaPE, one against the rest",
-        targets=Calibrated("bin", **_SCHEDULE, bins=15),
-        grid=_RATE,
+        METHODS["cape_bin"], label="CaPE, one against the rest",
+        targets=Calibrated("bin", **_SCHEDULE, bins=15), grid=_RATE,
     ),
     "cape_cells": replace(
-        METHODS["cape_bin"],
-        label="CaPE, cells of the simplex",
-        targets=Calibrated("cells", **_SCHEDULE, bins=5),
-        grid=_RATE,
+        METHODS["cape_bin"], label="CaPE, cells of the simplex",
+        targets=Calibrated("cells", **_SCHEDULE, bins=5), grid=_RATE,
     ),
-}
+}  # fmt: skip
 """Rows for three outcomes."""
 
 

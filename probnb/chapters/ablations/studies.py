@@ -81,11 +81,9 @@ CAPE = _named("cape_bin", grid=CAPE_GRID)
 CONTROL = _named("ce_finetuned", grid=RATES)
 
 BEGINNING = {
-    **_named("ce"),
-    **CAPE,
-    **_named("cape_kernel", grid=RATES),
+    **_named("ce"), **CAPE, **_named("cape_kernel", grid=RATES),
     **_named("beginning_bin", "beginning_kernel"),
-}
+}  # fmt: skip
 
 LOSSES = {
     **_named("ce"),
@@ -115,11 +113,9 @@ HYPERPARAMETERS = {
 }
 
 WEIGHTED = {
-    **_named("ce"),
-    **CONTROL,
-    **CAPE,
+    **_named("ce"), **CONTROL, **CAPE,
     **_fixed("weighted_sum", "lambda", "mix", (0.3, 1.0, 3.0, 10.0), **CAPE_GRID),
-}
+}  # fmt: skip
 
 _FOLDS = {"folds": 3, "repeats": 2}  # two networks that did not see the row, at the price of four
 _COSINE = METHODS["ce_hygiene"].recipe
@@ -134,15 +130,13 @@ TARGETS = {
     **_named("distilled", "ce_cosine", "ce_averaged", "ce_hygiene"),
     **_named("self_distilled", grid={**RATES, "share": (0.5,)}),
     "crossfit_hygiene": _row(
-        "crossfit_mixed",
-        label="Cross-fitted, half outcomes; cosine, averaged",
-        recipe=_COSINE,
+        "crossfit_mixed", label="Cross-fitted, half outcomes; cosine, averaged", recipe=_COSINE,
         **_FOLDS,
     ),
     "augmented": _row("ce", augment=True, label="CE, augmented"),
     "augmented_hygiene": _row("ce_hygiene", augment=True, label="CE, augmented, cosine, averaged"),
     "augmented_crossfit": _row("crossfit_mixed", augment=True, label=_ALL, recipe=_COSINE, folds=3),
-}
+}  # fmt: skip
 
 _MEMBERS = "CaPE in an ensemble, then Platt"
 ENSEMBLES = {
@@ -160,31 +154,20 @@ ENSEMBLES = {
 }
 
 SCALING = {
-    **_named("resampled", "ce", "platt", "ensemble"),
-    **CAPE,
-    **_named("crossfit_mixed", **_FOLDS),
+    **_named("resampled", "ce", "platt", "ensemble"), **CAPE, **_named("crossfit_mixed", **_FOLDS),
     "augmented_hygiene": TARGETS["augmented_hygiene"],
-}
+}  # fmt: skip
 
 MARK = {
-    **CE,
-    **CAPE,
-    "crossfit_hygiene": TARGETS["crossfit_hygiene"],
+    **CE, **CAPE, "crossfit_hygiene": TARGETS["crossfit_hygiene"],
     "augmented_hygiene": TARGETS["augmented_hygiene"],
-}
+}  # fmt: skip
 
 STUDIES = {
-    "beginning": BEGINNING,
-    "losses": LOSSES,
-    "cape": HYPERPARAMETERS,
-    "weighted": WEIGHTED,
-    "targets": TARGETS,
-    "mark": MARK,
-    "ensembles": ENSEMBLES,
-    "stopping": {},
-    "several": {},
+    "beginning": BEGINNING, "losses": LOSSES, "cape": HYPERPARAMETERS, "weighted": WEIGHTED,
+    "targets": TARGETS, "mark": MARK, "ensembles": ENSEMBLES, "stopping": {}, "several": {},
     "scaling": SCALING,
-}
+}  # fmt: skip
 """Rows of each study by name; two of them have rows of their own kind."""
 
 PAGE = ("beginning", "weighted", "several")

@@ -26,15 +26,8 @@ from .special import run_several, run_stopping
 from .studies import STUDIES, settings_of, sizes_of
 
 __all__ = [
-    "COLUMNS",
-    "beside",
-    "compare",
-    "load",
-    "read_study",
-    "run_rows",
-    "run_study",
-    "write_study",
-]
+    "COLUMNS", "beside", "compare", "load", "read_study", "run_rows", "run_study", "write_study",
+]  # fmt: skip
 
 COLUMNS = (
     "study", "scenario", "data", "profile", "seed", "n", "row", "label", "part", "x",
@@ -156,16 +149,11 @@ def run_rows(rows, splits, settings, seed, fits_dir, **how):
             kept = results.chosen.query("method == @name and chosen").iloc[0]
             last = method.epoch == "last"
             lines[name] = {
-                "row": name,
-                "label": method.label,
-                "part": rows[name].part,
-                "x": rows[name].x,
-                **evaluate(test["y"], test[name], test["p"]),
-                "val_ce": kept["val_ce"],
-                "epoch": kept["best_epoch"],
-                "kept_start": bool(kept["kept_start"]),
+                "row": name, "label": method.label, "part": rows[name].part, "x": rows[name].x,
+                **evaluate(test["y"], test[name], test["p"]), "val_ce": kept["val_ce"],
+                "epoch": kept["best_epoch"], "kept_start": bool(kept["kept_start"]),
                 "cost": cost_of(jobs[name], fits, data, settings.patience, unit, last),
-            }
+            }  # fmt: skip
     return pd.DataFrame([lines[name] for name in rows])
 
 

@@ -22,17 +22,9 @@ from ...published import published
 from ...validation import check_choice, check_integer, check_number
 
 __all__ = [
-    "brier_follows",
-    "compare_seeds",
-    "compared",
-    "coverage",
-    "differences",
-    "implied_clip",
-    "kl_ratios",
-    "paper_ratios",
-    "publish",
-    "read_stored",
-]
+    "brier_follows", "compare_seeds", "compared", "coverage", "differences", "implied_clip",
+    "kl_ratios", "paper_ratios", "publish", "read_stored",
+]  # fmt: skip
 
 PEOPLE = (1, 3, 9)
 """Sizes of the second group of people."""

@@ -24,22 +24,14 @@ from ...training.models import network as network_of
 from ...validation import check_choice, check_integer
 
 __all__ = [
-    "TASKS",
-    "Task",
-    "load_task",
-    "on_gradients",
-    "oriented_gradients",
-    "task_label",
-    "task_settings",
-    "train_task",
-]
+    "TASKS", "Task", "load_task", "on_gradients", "oriented_gradients", "task_label",
+    "task_settings", "train_task",
+]  # fmt: skip
 
 TASKS = {
-    "digits": (("rule", "judged"), "scikit-learn's digits"),
-    "cifar10": (("rule",), "CIFAR-10"),
-    "cifar10h": (CLASSES, "CIFAR-10H"),
-    "ferplus": (tuple(QUESTIONS), "FER+"),
-}
+    "digits": (("rule", "judged"), "scikit-learn's digits"), "cifar10": (("rule",), "CIFAR-10"),
+    "cifar10h": (CLASSES, "CIFAR-10H"), "ferplus": (tuple(QUESTIONS), "FER+"),
+}  # fmt: skip
 """For each data set the questions that can be asked of it, and its name."""
 
 
@@ -56,27 +48,16 @@ MOST = {"digits": 1_078, "cifar10": 45_000, "cifar10h": 6_000, "ferplus": 27_224
 """Training images of each data set."""
 
 RECIPE = {
-    "epochs": 16,
-    "patience": 3,
-    "plateau_patience": 2,
-    "batch_size": 128,
-    "learning_rate": 0.01,
-    "finetune_epochs": 6,
-    "finetune_learning_rate": (1e-2, 1e-3),
-}
+    "epochs": 16, "patience": 3, "plateau_patience": 2, "batch_size": 128, "learning_rate": 0.01,
+    "finetune_epochs": 6, "finetune_learning_rate": (1e-2, 1e-3),
+}  # fmt: skip
 """How the small network on oriented gradients is trained in every profile but the smallest."""
 
 PIXELS = {
-    "width": 8,
-    "epochs": 10,
-    "patience": 3,
-    "plateau_patience": 1,
-    "batch_size": 128,
-    "learning_rate": 0.05,
-    "finetune_epochs": 2,
-    "finetune_learning_rate": (1e-2, 1e-3),
+    "width": 8, "epochs": 10, "patience": 3, "plateau_patience": 1, "batch_size": 128,
+    "learning_rate": 0.05, "finetune_epochs": 2, "finetune_learning_rate": (1e-2, 1e-3),
     "members": 3,
-}
+}  # fmt: skip
 """How the ResNet-18 on pixels is trained at profiles quick and cpu: minutes a seed on one core."""
 
 PIXEL_SIZES = SIZES | {"ferplus": 24}
@@ -254,21 +235,12 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     device = device_type(run.get("device", "auto"))
     inputs = "pixels" if pixels else "gradients"
     stored = write_results(
-        results_dir / "cifar10",
-        results,
-        changed={"inputs": inputs} if pixels else {},
-        base=task_settings(task.data, profile, inputs),
-        task=task.question,
-        data=task.data,
-        profile=profile,
-        seed=seed,
-        settings=settings,
-        inputs=inputs,
+        results_dir / "cifar10", results, changed={"inputs": inputs} if pixels else {},
+        base=task_settings(task.data, profile, inputs), task=task.question, data=task.data,
+        profile=profile, seed=seed, settings=settings, inputs=inputs,
         network="ResNet-18" if pixels else "two-layer network on oriented gradients",
-        source=task.splits.source,
-        device=device,
-        precision=precision_of(device),
-    )
+        source=task.splits.source, device=device, precision=precision_of(device),
+    )  # fmt: skip
     return results, stored
 
 

@@ -22,6 +22,12 @@ __all__ = ["as_json", "as_page", "claims", "comparisons", "ledger", "stored_runs
 KINDS = ("reading", "print", "runs")
 """What a verdict rests on: text and theory, the paper's printed numbers, or stored trainings."""
 
+COLUMNS = [
+    "number", "claim", "where", "verdict", "kind", "reason", "question", "printed", "numbers",
+    "seeds", "command",
+]  # fmt: skip
+"""What the JSON says of each claim."""
+
 TRAIN = (
     "papermill book/synthetic.ipynb out.ipynb -p scenario {} -p data_dir UTKFace.tar.gz "
     "-p profile cpu -p seed {}"
@@ -74,32 +80,18 @@ def ledger(runs):
         answer = ask(claim["question"], runs) if claim["kind"] == "runs" else printed
         parts = answer.parts if answer else []
         if answer:
-            claim |= {
-                "verdict": answer.verdict,
-                "reason": f"{describe(claim['question'])}: {answer.text}",
-            }
-        lines.append(
-            claim
-            | {
-                "printed": f"{printed.verdict}: {printed.text}" if printed else "",
-                "parts": parts,
-                "seeds": max((part["seeds"] for part in parts), default=0),
-                "command": _command(claim, parts),
-            }
-        )
+            reason = f"{describe(claim['question'])}: {answer.text}"
+            claim |= {"verdict": answer.verdict, "reason": reason}
+        claim["printed"] = f"{printed.verdict}: {printed.text}" if printed else ""
+        seeds = max((part["seeds"] for part in parts), default=0)
+        lines.append({**claim, "parts": parts, "seeds": seeds, "command": _command(claim, parts)})
     return pd.DataFrame(lines)
 
 
 def _command(claim, parts):
     if claim["kind"] == "runs":
-        tasks = [part["scenario"] for part in parts]
-        seeds = {part["scenario"]: range(max(part["seeds"], 1)) for part in parts}
-        made = [
-            (CIFAR.format(s) if t == "cifar10" else TRAIN.format(t, s))
-            for t in tasks
-            for s in seeds[t]
-        ]
-        return "\n".join(made)
+        made = [(p["scenario"], seed) for p in parts for seed in range(max(p["seeds"], 1))]
+        return "\n".join(CIFAR.format(s) if t == "cifar10" else TRAIN.format(t, s) for t, s in made)
     if claim["check"]:
         return f"pytest tests -k {claim['check'].split('::')[1]}"
     return "python -m probnb.chapters.claims" if claim["question"] else ""
@@ -130,37 +122,19 @@ def comparisons(table):
     ]
     p = np.array([part[-1] for part in set(parts)], dtype=float)
     return {
-        "asked": len(p),
-        "apart": int((p < 0.05).sum()),
-        "chance": 0.05 * len(p),
+        "asked": len(p), "apart": int((p < 0.05).sum()), "chance": 0.05 * len(p),
         "holm": int((holm(p) < 0.05).sum()) if len(p) else 0,
-    }
+    }  # fmt: skip
 
 
 def as_json(table):
     """Return the ledger as JSON: claim, verdict, kind, intervals by scenario, seeds, command."""
-    lines = [
-        {
-            "number": line.number,
-            "claim": line.claim,
-            "where": line.where,
-            "verdict": line.verdict,
-            "kind": line.kind,
-            "reason": line.reason,
-            "question": line.question,
-            "printed": line.printed,
-            "numbers": [
-                {
-                    k: None if isinstance(v, float) and not np.isfinite(v) else v
-                    for k, v in p.items()
-                }
-                for p in line.parts
-            ],
-            "seeds": line.seeds,
-            "command": line.command,
-        }
-        for line in table.itertuples()
-    ]
+    numbers = [
+        [{k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in part.items()}
+         for part in parts]
+        for parts in table["parts"]
+    ]  # fmt: skip
+    lines = table.assign(numbers=numbers)[COLUMNS].to_dict("records")
     return json.dumps(lines, indent=1, ensure_ascii=False)
 
 
@@ -174,15 +148,12 @@ def as_page(table):
 
 
 def _row(line):
-    def text(words):
-        return html.escape(words)
-
-    more = [("Asked", line.question), ("In print", line.printed if line.kind == "runs" else "")]
-    more += [("Command", line.command)]
+    text, printed = html.escape, line.printed if line.kind == "runs" else ""
+    more = (("Asked", "code", line.question), ("In print", "span", printed),
+            ("Command", "code", line.command))  # fmt: skip
     details = "".join(
-        f"<dt>{head}</dt><dd>{'<code>' if head != 'In print' else ''}{text(words)}"
-        f"{'</code>' if head != 'In print' else ''}</dd>"
-        for head, words in more
+        f"<dt>{head}</dt><dd><{tag}>{text(words)}</{tag}></dd>"
+        for head, tag, words in more
         if words
     )
     return (

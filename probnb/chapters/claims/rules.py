@@ -25,11 +25,8 @@ from .statistics import CAPE, OTHERS, ROWS
 __all__ = ["VERDICTS", "Answer", "ask", "ask_paper", "best_runs", "describe", "read_question"]
 
 HOLDS, OPEN, AGAINST, UNTESTABLE = VERDICTS = (
-    "holds",
-    "not resolved",
-    "contradicted",
-    "cannot be tested here",
-)
+    "holds", "not resolved", "contradicted", "cannot be tested here",
+)  # fmt: skip
 """What may be said of a claim."""
 
 NAMES = {
@@ -94,12 +91,9 @@ def describe(question):
 
 
 _WORDS = {
-    "ce_mean": "CE",
-    "cape": "CaPE",
-    "rows": "every row",
-    "others": "every other row",
+    "ce_mean": "CE", "cape": "CaPE", "rows": "every row", "others": "every other row",
     "individual": "every individual row",
-}
+}  # fmt: skip
 
 
 def best_runs(runs):
@@ -182,8 +176,8 @@ def _printed(task):
 
 def _answer(question, numbers):
     name, arguments, relation, bound, where = read_question(question)
-    tasks = {"every": SCENARIOS, "most": SCENARIOS, "some": SCENARIOS, "seen": SCENARIOS}
-    tasks = list(tasks.get(where) or where.split(","))
+    everywhere = where in ("every", "most", "some", "seen")
+    tasks = list(SCENARIOS) if everywhere else where.split(",")
     signs, parts = {}, []
     for task in tasks:
         sign, found = _in_task(task, name, arguments, relation, bound, numbers)
@@ -203,19 +197,15 @@ def _answer(question, numbers):
 
 def _in_task(task, name, arguments, relation, bound, numbers):
     """For (1), against (-1), neither (0), unknown (None); and the rows and number that decide."""
-    needed = product(*(word.split("&") for word in arguments))
     answers = []
-    for words in needed:
-        tried = [
-            (rows, numbers(task, name, *rows)) for rows in product(*(w.split("|") for w in words))
-        ]
-        tried = [
-            (_sign(d, relation, bound), -_away(d, relation), (rows, d)) for rows, d in tried if d
-        ]
-        if tried:
-            answers.append(max(tried, key=lambda t: (t[0] if t[0] is not None else -2, t[1])))
-        else:
-            answers.append((None, np.inf, None))
+    for words in product(*(word.split("&") for word in arguments)):
+        rows = list(product(*(word.split("|") for word in words)))
+        found = {row: d for row in rows if (d := numbers(task, name, *row))}
+        tried = [(_sign(d, relation, bound), -_away(d, relation), (r, d)) for r, d in found.items()]
+        nothing = (None, np.inf, None)
+        answers.append(
+            max(tried, key=lambda t: (-2 if t[0] is None else t[0], t[1]), default=nothing)
+        )
     present = [a for a in answers if a[2] is not None]
     if not present:
         return None, None
@@ -243,12 +233,8 @@ def _away(d, relation):
 
 def _part(task, name, arguments, rows, d):
     scale = 100 if name in statistics.PERCENT else 1
-    asked = [
-        METHODS[r].label
-        for r, word in zip(rows, arguments)
-        if "|" in word or "&" in word
-        if r in METHODS
-    ]
+    chosen = [r for r, word in zip(rows, arguments) if "|" in word or "&" in word]
+    asked = [METHODS[r].label for r in chosen if r in METHODS]
     seeds = {0: "", 1: ", one training"}.get(d.seeds, f", {d.seeds} seeds")
     value, low, high = (scale * float(v) for v in (d.value, d.low, d.high))
     number = f"{value:+.2f}" if scale == 100 else f"{value:.3g}"
@@ -256,12 +242,6 @@ def _part(task, name, arguments, rows, d):
         number = d.text(scale) if scale == 100 else f"{number} [{low:.3g}, {high:.3g}]"
     named = f" ({', '.join(asked)})" if asked else ""
     return {
-        "scenario": task,
-        "rows": list(rows),
-        "value": value,
-        "low": low,
-        "high": high,
-        "p": float(d.p),
-        "seeds": d.seeds,
-        "text": f"{task} {number}{seeds}{named}",
-    }
+        "scenario": task, "rows": list(rows), "value": value, "low": low, "high": high,
+        "p": float(d.p), "seeds": d.seeds, "text": f"{task} {number}{seeds}{named}",
+    }  # fmt: skip

@@ -99,9 +99,7 @@ def spread(table, metric):
 def _history(line, row):
     """Epochs of the fit that a row reads; None where it kept its start: any candidate would do."""
     results, _ = evidence.tables(line)
-    chosen = results.chosen[
-        (results.chosen["method"] == row) & results.chosen["chosen"].astype(bool)
-    ]
+    chosen = results.chosen.query("method == @row and chosen")
     if chosen.empty or (row != "ce" and chosen["best_epoch"].iloc[0] == 0):
         return None
     epochs = results.epochs[results.epochs["fit"] == chosen["fit"].iloc[0]]
@@ -131,11 +129,8 @@ def growth(line, column, row):
 def fell(line, column, row):
     """First epoch less the kept one."""
     history = _history(line, row)
-    return (
-        None
-        if history is None
-        else history[column][1] - history[column][history["val_ce"].idxmin()]
-    )
+    kept = None if history is None else history["val_ce"].idxmin()
+    return None if history is None else history[column][1] - history[column][kept]
 
 
 def near_edges(line, row):
@@ -179,7 +174,6 @@ def _table(line):
         table = pd.DataFrame({metric: evidence.values(line, metric) for metric in METRICS})
         for row in table.index.intersection(test.columns):
             table.loc[row, "accuracy"] = np.mean((test[row] > 0.5) == test["y"])
-            parts = brier_decomposition(test["y"], test[row], bins=15)
-            table.loc[row, "refinement"] = parts.refinement
+            table.loc[row, "refinement"] = brier_decomposition(test["y"], test[row], 15).refinement
         _TABLES[key] = table
     return _TABLES[key]

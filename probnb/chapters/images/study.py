@@ -22,14 +22,9 @@ from ...metrics import bootstrap
 from ...metrics.differences import FEWEST, compare
 
 __all__ = [
-    "how_to_predict",
-    "judged",
-    "learning_curve",
-    "shortened",
-    "verdicts",
-    "what_was_read",
+    "how_to_predict", "judged", "learning_curve", "shortened", "verdicts", "what_was_read",
     "write_example",
-]
+]  # fmt: skip
 
 SHARES = (0.25, 0.5)
 """Shares of the training data at which plain cross entropy is trained again."""
@@ -134,14 +129,10 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
     predictions["1"] = kept["ce"].test
     others, test = {name: one.test for name, one in kept.items() if name != "ce"}, splits.test
     boot = bootstrap(
-        test.outcomes.cpu().numpy(),
-        pd.DataFrame(predictions | others),
-        metrics=["nll"],
-        groups=test.groups,
-        weights=None if test.weights is None else test.weights.cpu().numpy(),
-        replicates=replicates,
-        seed=seed,
-    )
+        test.outcomes.cpu().numpy(), pd.DataFrame(predictions | others), metrics=["nll"],
+        groups=test.groups, weights=None if test.weights is None else test.weights.cpu().numpy(),
+        replicates=replicates, seed=seed,
+    )  # fmt: skip
     points = pd.concat([boot.point["nll"], *(end["nll"] for end in boot.interval())], axis=1)
     points = points.set_axis(["nll", "low", "high"], axis=1).loc[[*predictions]]
     points.insert(0, "rows", [*rows, len(splits.train)])

@@ -13,13 +13,8 @@ from ...metrics.unbiased import calibration_null_band, ece_debiased, ece_smooth
 from ...validation import check_integer
 
 __all__ = [
-    "coverage",
-    "ece_by_bins",
-    "ece_by_rows",
-    "example_models",
-    "orderings",
-    "two_classes",
-]
+    "coverage", "ece_by_bins", "ece_by_rows", "example_models", "orderings", "two_classes",
+]  # fmt: skip
 
 
 def two_classes():
@@ -70,15 +65,11 @@ def example_models(n=2329, seed=0):
     p = rng.uniform(0.02, 0.98, n)
     return pd.DataFrame(
         {
-            "y": (rng.random(n) < p).astype(int),
-            "p": p,
-            "truth": p,
-            "coarse": np.where(p < 0.5, 0.26, 0.74),
-            "constant": 0.5,
-            "overconfident": expit(2.5 * logit(p)),
-            "shifted": expit(logit(p) + 0.7),
+            "y": (rng.random(n) < p).astype(int), "p": p, "truth": p,
+            "coarse": np.where(p < 0.5, 0.26, 0.74), "constant": 0.5,
+            "overconfident": expit(2.5 * logit(p)), "shifted": expit(logit(p) + 0.7),
         }
-    )
+    )  # fmt: skip
 
 
 def ece_by_rows(rows=(100, 300, 1000, 3000, 10_000), bins=(5, 15, 50), replicates=100, seed=0):

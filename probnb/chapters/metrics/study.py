@@ -19,11 +19,7 @@ from ...scenarios import SCENARIOS
 from ...validation import check_choice, check_integer
 
 __all__ = [
-    "best_runs",
-    "brier_resolution",
-    "check_scenarios",
-    "collect_models",
-    "correlations",
+    "best_runs", "brier_resolution", "check_scenarios", "collect_models", "correlations",
     "paper_models",
 ]  # fmt: skip
 

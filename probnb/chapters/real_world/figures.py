@@ -15,13 +15,9 @@ from ...plots.style import COLOURS, CYCLE, grid
 from .study import correspondence, label_of, scenario_probabilities
 
 __all__ = [
-    "correspondence_figure",
-    "group_figure",
-    "input_figure",
-    "reliability_figure",
-    "stage_figure",
+    "correspondence_figure", "group_figure", "input_figure", "reliability_figure", "stage_figure",
     "truth_figure",
-]
+]  # fmt: skip
 
 RAIN = LinearSegmentedColormap.from_list(
     "rain", ["#FFFFFF", COLOURS["sky"], COLOURS["blue"], COLOURS["purple"], COLOURS["vermilion"]]
@@ -84,31 +80,15 @@ def group_figure(table, names, cluster):
     """Draw the Brier score of the largest groups, a mark a method, in the order of their names."""
     sizes = table["group"].value_counts()
     largest = sorted(sizes.index[:12])
-    long = pd.concat(
-        pd.DataFrame(
-            {
-                "score": 100 * (table[name] - table["y"]) ** 2,
-                "group": table["group"],
-                "row": label_of(name),
-            }
-        )
-        for name in names
-        if name in table
-    )
+    names = [name for name in names if name in table]
+    scores = 100 * table[names].sub(table["y"], axis=0).rename(columns=label_of) ** 2
+    long = scores.assign(group=table["group"]).melt("group", var_name="row", value_name="score")
     _, ax = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
     sns.pointplot(
-        long,
-        x="group",
-        y="score",
-        hue="row",
-        order=largest,
-        errorbar=None,
-        linestyle="none",
-        dodge=0.4,
-        markers=list("osD^v"[: long["row"].nunique()]),
-        palette=[COLOURS[c] for c in CYCLE[: long["row"].nunique()]],
-        ax=ax,
-    )
+        long, x="group", y="score", hue="row", order=largest, errorbar=None, linestyle="none",
+        dodge=0.4, markers=list("osD^v"[: len(names)]),
+        palette=[COLOURS[c] for c in CYCLE[: len(names)]], ax=ax,
+    )  # fmt: skip
     ax.set_xticks(range(len(largest)), [f"{g[-5:]}\n{sizes[g]:,}" for g in largest])
     ax.set(xlabel=f"{cluster.capitalize()}, and its rows", ylabel="Brier score (× 100)")
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.5, 1), ncols=4, title=None)

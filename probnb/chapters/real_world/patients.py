@@ -32,23 +32,15 @@ STUDIES = {"lung": {}, "clinical": {"inputs": "clinical"}, "all": {"cohorts": "a
 """What a study is about: parameters of the cancer task."""
 
 PAIRS = (
-    ("ce", "Constant"),
-    ("ensemble", "Constant"),
-    ("ce", "Cox, clinical"),
-    ("cape_bin", "ce"),
-    ("cape_kernel", "ce"),
-    ("cape_bin", "ce_finetuned"),
-    ("ensemble", "ce"),
-    ("ensemble", "platt"),
-)
+    ("ce", "Constant"), ("ensemble", "Constant"), ("ce", "Cox, clinical"), ("cape_bin", "ce"),
+    ("cape_kernel", "ce"), ("cape_bin", "ce_finetuned"), ("ensemble", "ce"), ("ensemble", "platt"),
+)  # fmt: skip
 """Rows that are compared."""
 
 SPREADS = (
-    ("between", "ensemble", "ce"),
-    ("within", "ensemble", "ce"),
-    ("between", "cape_bin", "ensemble"),
-    ("within", "cape_bin", "ce"),
-)
+    ("between", "ensemble", "ce"), ("within", "ensemble", "ce"),
+    ("between", "cape_bin", "ensemble"), ("within", "cape_bin", "ce"),
+)  # fmt: skip
 """Spreads of predictions between and within stages that the paper compares in its Figure 16."""
 
 
@@ -130,12 +122,9 @@ def summarise(predictions, cohort, replicates=1000):
     own = predictions[predictions["rule"] == "ipcw"].reset_index(drop=True)
     stages, spread = stage_spread(own, cohort, replicates)
     return {
-        "predictions": predictions,
-        "scores": scores,
-        "differences": differences,
-        "stages": stages,
+        "predictions": predictions, "scores": scores, "differences": differences, "stages": stages,
         "spread": spread,
-    }
+    }  # fmt: skip
 
 
 def compare_rules(predictions, cohort, replicates=1000):
@@ -167,12 +156,10 @@ def compare_rules(predictions, cohort, replicates=1000):
         for method in methods:
             for metric in ("brier", "auc", "ece"):
                 parts = [p for _, p in rows.groupby("seed")] if metric == "auc" else [rows]
-                value = np.mean([
-                    METRICS[metric].of(
-                        check_sample(y[p["id"]], p[method], weights=weights[p["id"]])
-                    )
-                    for p in parts
-                ])  # fmt: skip
+                samples = [
+                    check_sample(y[p["id"]], p[method], weights=weights[p["id"]]) for p in parts
+                ]
+                value = np.mean([METRICS[metric].of(sample) for sample in samples])
                 scores.append((rule, method, metric, value, survivors))
         for unit, groups in (("patient", cohort.numbers), ("site", cohort.sites)):
             boot = _five_folds(rows, y, weights, np.asarray(groups), paired, replicates)

@@ -19,15 +19,9 @@ from ...data.dashcam import FRAME, HISTORY, DashcamInputs
 from ...metrics.scores import nll
 
 __all__ = [
-    "box_features",
-    "box_references",
-    "clinical_table",
-    "growth",
-    "pooled_maps",
-    "rain_references",
-    "references",
-    "survival_references",
-]
+    "box_features", "box_references", "clinical_table", "growth", "pooled_maps", "rain_references",
+    "references", "survival_references",
+]  # fmt: skip
 
 PENALTIES = tuple(10.0 ** np.arange(0, 6))
 """Ridge penalties of Cox regression, among which validation cross entropy chooses."""
@@ -159,12 +153,9 @@ def survival_references(splits, seed=0, trees=100):
         nll(val.outcomes.numpy(), _read(fit, x[val.ids], horizon), weights=weights) for fit in fits
     ]
     forest = RandomSurvivalForest(
-        trees,
-        min_samples_leaf=min(15, max(1, len(train) // 10)),
-        max_features="sqrt",
-        max_samples=min(len(train), 600),
-        random_state=seed,
-    )
+        trees, min_samples_leaf=min(15, max(1, len(train) // 10)), max_features="sqrt",
+        max_samples=min(len(train), 600), random_state=seed,
+    )  # fmt: skip
     found = {
         "Kaplan-Meier": np.full(len(test), np.append(1.0, survival)[at]),
         "Cox regression": _read(fits[int(np.argmin(losses))], x[test], horizon),

@@ -23,18 +23,9 @@ from ...scenarios import SCENARIOS, probability
 from .tasks import TASKS
 
 __all__ = [
-    "Scores",
-    "add_references",
-    "correspondence",
-    "difference_table",
-    "gap_table",
-    "label_of",
-    "runs_like",
-    "scenario_probabilities",
-    "score",
-    "score_table",
-    "test_rows",
-]
+    "Scores", "add_references", "correspondence", "difference_table", "gap_table", "label_of",
+    "runs_like", "scenario_probabilities", "score", "score_table", "test_rows",
+]  # fmt: skip
 
 FACTS = ("split", "id", "y", "p", "group", "weight", "seed")
 """Columns of a table of predictions that hold no predictions."""
@@ -144,17 +135,12 @@ def score(runs, replicates=1000, metrics=("brier", "auc", "ece")):
     resampled = shared or len(tests) == 1
     boots = [
         bootstrap(
-            t["y"],
-            t[columns],
-            t.get("p"),
-            replicates=replicates if resampled else 2,
-            metrics=[*metrics, *known],
-            groups=t["group"] if t["group"].nunique() > 1 else None,
-            weights=t.get("weight"),
-            progress=False,
+            t["y"], t[columns], t.get("p"), replicates=replicates if resampled else 2,
+            metrics=[*metrics, *known], groups=t["group"] if t["group"].nunique() > 1 else None,
+            weights=t.get("weight"), progress=False,
         )
         for t in tests
-    ]
+    ]  # fmt: skip
     return Scores(boots, shared, runs["task"].iloc[0], len(runs))
 
 

@@ -54,11 +54,8 @@ class Task:
     def profile(self, name, namespace=None):
         """Return a profile as this task changes it, and then a notebook's ``globals()`` do."""
         own = self.profiles.get(name, {})
-        given = {
-            key: value
-            for key, value in (namespace or {}).items()
-            if key in PROFILE_FIELDS and value is not None
-        }
+        given = {k: v for k, v in (namespace or {}).items() if k in PROFILE_FIELDS}
+        given = {key: value for key, value in given.items() if value is not None}
         settings = profile_of(name, {**own, **given})
         # None is a value where a task has it: all images, not as many as the profile has.
         nothing = {key: None for key, value in own.items() if value is None and key not in given}
@@ -76,10 +73,7 @@ class Task:
                 f"{', '.join(self.parameters)}; got {values[stray[0]]!r}."
             )
         defaults = {**self.parameters, **(self.smoke if profile == "smoke" else {})}
-        return {
-            name: default if values.get(name) is None else values[name]
-            for name, default in defaults.items()
-        }
+        return defaults | {k: v for k, v in values.items() if v is not None}
 
 
 def get_task(name):
@@ -116,12 +110,8 @@ def data_name(task, given, data_dir=None):
         name = "real"
     else:
         name = "simulated" if data_dir is None else "own"
-    changed = [
-        f"-{key}{value}"
-        for key, value in given.items()
-        if key != "source" and value != task.parameters[key]
-    ]
-    return "".join([name, *changed])
+    changed = {k: v for k, v in given.items() if k != "source" and v != task.parameters[k]}
+    return "".join([name, *(f"-{key}{value}" for key, value in changed.items())])
 
 
 def _public(data_dir):
@@ -140,7 +130,7 @@ def load_weather(data_dir, profile, seed, source="radar", fold=None, **question)
     check_choice(source, ("radar", "simulated"), "source")
     if source == "simulated" and data_dir is not None:
         raise ValueError(f"source must be 'radar' where data_dir is given; got {source!r}.")
-    fallback = {}
+    report = {}
     if source == "radar":
         try:
             public = data_dir is None or _public(data_dir)
@@ -150,13 +140,12 @@ def load_weather(data_dir, profile, seed, source="radar", fold=None, **question)
             return rain.weather_splits(series, question, size=profile.size, fold=fold, limit=limit)
         except ConnectionError as error:
             warnings.warn(f"Simulated rain in place of radar: {error}", stacklevel=2)
-            fallback = {"fallback": str(error)}
+            report = {"fallback": str(error)}
     climate = {k: question[k] for k in ("spacing", "lead") if k in question}
     n = _count(profile.images) or 3000
-    splits = simulated_rain.simulated_splits(
-        n, profile.size, seed, simulated_rain.Climate(**climate), per_day=20 if n > 1000 else 10
-    )
-    splits.report.update(fallback)
+    climate, per_day = simulated_rain.Climate(**climate), 20 if n > 1000 else 10
+    splits = simulated_rain.simulated_splits(n, profile.size, seed, climate, per_day=per_day)
+    splits.report.update(report)
     return splits
 
 
@@ -230,9 +219,8 @@ def _cancer_network(profile, splits):
 def _collision_network(profile, splits):
     from ...training.models import network
 
-    return (
-        network("vgg16_bn") if profile.stem == "large" else network("dashcam", width=profile.width)
-    )
+    large = profile.stem == "large"
+    return network("vgg16_bn") if large else network("dashcam", width=profile.width)
 
 
 TASKS = {
@@ -251,13 +239,7 @@ TASKS = {
             "paper": dict(size=300, images=29_000),
         },
         parameters=dict(
-            source="radar",
-            fold=None,
-            tile=95,
-            spacing=10,
-            lead=60,
-            stride=10,
-            wet=0.02,
+            source="radar", fold=None, tile=95, spacing=10, lead=60, stride=10, wet=0.02,
             coverage=0.9,
         ),
         smoke=dict(source="simulated"),
@@ -285,11 +267,7 @@ TASKS = {
         profiles={
             "smoke": dict(images=150, width=4),
             "quick": dict(
-                images=1000,
-                width=8,
-                epochs=25,
-                batch_size=32,
-                learning_rate=0.02,
+                images=1000, width=8, epochs=25, batch_size=32, learning_rate=0.02,
                 finetune_epochs=8,
             ),
             "cpu": dict(images=4000, width=8, batch_size=32, learning_rate=0.02),
@@ -297,5 +275,5 @@ TASKS = {
         },
         parameters=dict(cohorts="lung", rule="ipcw", horizon=60.0, inputs="genes"),
     ),
-}
+}  # fmt: skip
 """The tasks by the name that the notebook's parameter ``task`` takes."""

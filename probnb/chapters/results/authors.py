@@ -24,11 +24,8 @@ from ...metrics import auc, ece, ks_error, mse_p, nll
 __all__ = ["SAVED", "authors_gains", "authors_scores", "derived"]
 
 SAVED = {
-    "infinite": "resampled",
-    "overfit": "ce_overfit",
-    "early_stop": "ce",
-    "cape_bin": "cape_bin",
-}
+    "infinite": "resampled", "overfit": "ce_overfit", "early_stop": "ce", "cape_bin": "cape_bin",
+}  # fmt: skip
 """Columns of the authors' saved predictions, and the rows that they are."""
 
 SCENARIOS = ("linear", "discrete")
@@ -72,14 +69,10 @@ def authors_scores(folder):
             for repair, p_hat in versions.items():
                 at = PlattScaling().fit(log_odds(p_hat), y).predict_proba(np.array([0.0, 1.0]))
                 values = {
-                    "shift": np.mean(p_hat) - np.mean(y),
-                    "slope": np.diff(log_odds(at[:, 1]))[0],
-                    "mse_p": mse_p(p, p_hat),
-                    "nll": nll(y, p_hat),
-                    "ece": ece(y, p_hat),
-                    "ks": ks_error(y, p_hat),
-                    "auc": auc(y, p_hat),
-                }
+                    "shift": np.mean(p_hat) - np.mean(y), "slope": np.diff(log_odds(at[:, 1]))[0],
+                    "mse_p": mse_p(p, p_hat), "nll": nll(y, p_hat), "ece": ece(y, p_hat),
+                    "ks": ks_error(y, p_hat), "auc": auc(y, p_hat),
+                }  # fmt: skip
                 line = {"scenario": scenario, "method": method, "repair": repair, "n": len(y)}
                 lines.append(line | {k: round(float(v), 6) for k, v in values.items()})
     return pd.DataFrame(lines)
@@ -104,27 +97,19 @@ def derived(folders, name):
 
 def main(arguments=None):
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m probnb.chapters.results.authors", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="probnb.chapters.results.authors", description=__doc__)
     parser.add_argument("--data", required=True, help="holds linear.csv and discrete.csv")
     parser.add_argument("--results", default="results")
     given = parser.parse_args(arguments)
-    tables = {
-        "authors-predictions": authors_scores(given.data),
-        "authors-gains": authors_gains(given.data),
-    }
     folder = Path(given.results) / "derived"
     folder.mkdir(parents=True, exist_ok=True)
-    record = {
-        "command": "python -m probnb.chapters.results.authors --data FOLDER",
-        "sha256": {
-            f"{s}.csv": hashlib.sha256((Path(given.data) / f"{s}.csv").read_bytes()).hexdigest()
-            for s in SCENARIOS
-        },
-        **machine(),
-    }
+    files = [Path(given.data) / f"{scenario}.csv" for scenario in SCENARIOS]
+    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    command = "python -m probnb.chapters.results.authors --data FOLDER"
+    record = {"command": command, "sha256": sums, **machine()}
+    tables = {"predictions": authors_scores(given.data), "gains": authors_gains(given.data)}
     for name, table in tables.items():
+        name = f"authors-{name}"
         table.to_csv(folder / f"{name}.csv", index=False)
         (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
 

@@ -32,27 +32,13 @@ def glance_figure(best):
     """Draw the error of six rows in every scenario; dots are trainings, bars reach over all."""
     table = pd.concat(evidence.scores(runs, ["mse_p"]) for runs in best.values())
     table = table[table["method"].isin(GLANCE)]
-    table = table.assign(
-        error=100 * table["value"],
-        row=table["method"].map(label),
-        scenario=table["task"].str.capitalize(),
-    )
+    table = table.assign(error=100 * table["value"], row=table["method"].map(label),
+                         scenario=table["task"].str.capitalize())  # fmt: skip
     grid = sns.catplot(
-        table,
-        kind="point",
-        x="error",
-        y="scenario",
-        hue="row",
-        hue_order=[label(m) for m in GLANCE],
-        linestyle="none",
-        errorbar=("pi", 100),
-        dodge=0.5,
-        markers=list("Xosd^P"),
-        markersize=5,
-        err_kws={"linewidth": 1.5},
-        height=4.2,
-        aspect=1.45,
-    )
+        table, kind="point", x="error", y="scenario", hue="row",
+        hue_order=[label(m) for m in GLANCE], linestyle="none", errorbar=("pi", 100), dodge=0.5,
+        markers=list("Xosd^P"), markersize=5, err_kws={"linewidth": 1.5}, height=4.2, aspect=1.45,
+    )  # fmt: skip
     grid.set(xlabel="MSE$_p$ × 100, logarithmic", ylabel="")
     _logarithmic(grid.axes.flat, "x")
     grid.legend.set_title("")
@@ -67,36 +53,19 @@ def histories(best, fits=("ce", "ensemble member=", "resampled")):
             epochs = evidence.tables(line)[0].epochs
             for fit, history in epochs[epochs["epoch"] > 0].groupby("fit"):
                 if fit.startswith(fits) and " finetune" not in fit and not fit.startswith("ce_"):
-                    parts.append(
-                        history.assign(
-                            scenario=scenario.capitalize(),
-                            training=f"{line.seed} {fit}",
-                            row="fresh outcomes in every epoch"
-                            if fit == "resampled"
-                            else "outcomes",
-                        )
-                    )
+                    row = "fresh outcomes in every epoch" if fit == "resampled" else "outcomes"
+                    facts = {"scenario": scenario.capitalize(), "training": f"{line.seed} {fit}"}
+                    parts.append(history.assign(**facts, row=row))
     return pd.concat(parts, ignore_index=True)
 
 
 def curves_figure(table):
     """Draw test MSE_p over epochs of every stored training, a panel a scenario."""
     grid = sns.relplot(
-        table.assign(error=100 * table["mse_p"]),
-        kind="line",
-        x="epoch",
-        y="error",
-        col="scenario",
-        col_wrap=3,
-        hue="row",
-        style="row",
-        units="training",
-        estimator=None,
-        linewidth=1,
-        height=2.1,
-        aspect=1.15,
-        facet_kws={"sharey": False, "sharex": False},
-    )
+        table.assign(error=100 * table["mse_p"]), kind="line", x="epoch", y="error", col="scenario",
+        col_wrap=3, hue="row", style="row", units="training", estimator=None, linewidth=1,
+        height=2.1, aspect=1.15, facet_kws={"sharey": False, "sharex": False},
+    )  # fmt: skip
     grid.set_titles("{col_name}")
     grid.set_axis_labels("Epoch", "MSE$_p$ × 100")
     _logarithmic(grid.axes.flat, "y")
@@ -114,10 +83,8 @@ def bias_figure(best, saved):
     saved : DataFrame
         From `probnb.chapters.results.authors.authors_scores`.
     """
-    ours = pd.concat(
-        kept_trainings(runs) for s, runs in best.items() if s in ("linear", "discrete")
-    )
-    ours = ours.assign(source="ours, each at its kept epoch")
+    ours = [kept_trainings(runs) for s, runs in best.items() if s in ("linear", "discrete")]
+    ours = pd.concat(ours).assign(source="ours, each at its kept epoch")
     repairs = {
         "none": "authors' saved file",
         "intercept": "… with one intercept",
@@ -128,16 +95,9 @@ def bias_figure(best, saved):
     table = pd.concat([ours, theirs], ignore_index=True)
     grid = sns.relplot(
         table.assign(error=100 * table["mse_p"], scenario=table["scenario"].str.capitalize()),
-        x="bias",
-        y="error",
-        col="scenario",
-        hue="source",
-        style="source",
-        markers=["o", "X", "s", "D"],
-        s=60,
-        height=3,
-        aspect=1,
-    )
+        x="bias", y="error", col="scenario", hue="source", style="source",
+        markers=["o", "X", "s", "D"], s=60, height=3, aspect=1,
+    )  # fmt: skip
     for ax in grid.axes.flat:
         ax.axvline(0, color=COLOURS["grey"], linewidth=1, zorder=0)
     grid.set_titles("{col_name}")
@@ -166,9 +126,8 @@ def predictions_figure(line, rows=("resampled", "ce_overfit", "ce", "cape_bin"))
 def scenario_figure(best):
     """Draw each scenario: probability by age, and how many test faces have which probability."""
     names = [s for s in SCENARIOS if s in best] or list(SCENARIOS)
-    figure, axes = plt.subplots(
-        2, len(names), figsize=(7.5, 3.2), layout="constrained", sharex="row"
-    )
+    look = {"figsize": (7.5, 3.2), "layout": "constrained", "sharex": "row"}
+    figure, axes = plt.subplots(2, len(names), **look)
     age = np.arange(117)
     for (top, low), name in zip(axes.T, names):
         sns.lineplot(x=age, y=probability(age, name), ax=top)

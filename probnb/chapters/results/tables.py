@@ -41,20 +41,17 @@ def run_table(runs):
     for group in evidence.kinds(runs):
         first, seconds = group.iloc[0], [r.record.get("cpu_seconds") for r in group["run"]]
         known = bool(seconds) and None not in seconds
-        lines.append(
-            {
-                "scenario": first["task"],
-                "faces": "drawn" if first["data"] == "drawn" else "photographs",
-                "profile": first["profile"] + (" (altered)" if first["variant"] else ""),
-                "size": f"{first['size']} px",
-                "seeds": ", ".join(map(str, group["seed"])),
-                "rows": len(evidence.methods_of(evidence.tables(first)[1])),
-                "processor time": f"{sum(seconds) / 60:.0f} min" if known else "",
-            }
-        )
+        lines.append({
+            "scenario": first["task"],
+            "faces": "drawn" if first["data"] == "drawn" else "photographs",
+            "profile": first["profile"] + (" (altered)" if first["variant"] else ""),
+            "size": f"{first['size']} px", "seeds": ", ".join(map(str, group["seed"])),
+            "rows": len(evidence.methods_of(evidence.tables(first)[1])),
+            "processor time": f"{sum(seconds) / 60:.0f} min" if known else "",
+        })  # fmt: skip
     table = pd.DataFrame(lines, columns=list(lines[0]) if lines else ["scenario"])
-    order = table["scenario"].map(list(SCENARIOS).index)
-    return table.loc[order.sort_values(kind="stable").index].set_index("scenario")
+    order = {"key": lambda names: names.map(list(SCENARIOS).index), "kind": "stable"}
+    return table.sort_values("scenario", **order).set_index("scenario")
 
 
 def _means(lines, metric):
@@ -141,8 +138,7 @@ def behind(best):
     lines = {}
     for scenario, lines_of in best.items():
         for line in lines_of.itertuples():
-            chosen = evidence.tables(line)[0].chosen
-            chosen = chosen[chosen["chosen"].astype(bool)].set_index("method")
+            chosen = evidence.tables(line)[0].chosen.query("chosen").set_index("method")
             rows = ("ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel")
             lines[f"{scenario.capitalize()}, seed {line.seed}"] = {
                 label(row): _behind(chosen.loc[row]) if row in chosen.index else "–" for row in rows
@@ -172,9 +168,8 @@ def kept_trainings(runs):
             if "bias" in history and (fit == "ce" or fit.startswith("ensemble member=")):
                 kept = history.loc[history["val_ce"].idxmin(), ["epoch", "bias", "mse_p"]]
                 widest = history.loc[history["epoch"] > 0, "bias"].abs().max()
-                lines.append(
-                    {"scenario": line.task, "seed": line.seed, "fit": fit, **kept, "widest": widest}
-                )
+                facts = {"scenario": line.task, "seed": line.seed, "fit": fit}
+                lines.append({**facts, **kept, "widest": widest})
     return pd.DataFrame(lines)
 
 
@@ -193,17 +188,9 @@ def differences(best, pairs, metric="mse_p", several=False):
             gap = evidence.compare(runs, a, b, metric)
             if gap is not None and gap.seeds > several:
                 seeds = f"{gap.seeds} seeds" if gap.seeds > 1 else "one training"
-                lines.append(
-                    {
-                        "label": f"{scenario.capitalize()} ({seeds})",
-                        "pair": f"{label(a)} less {label(b)}",
-                        "scenario": scenario,
-                        "a": a,
-                        "b": b,
-                        **gap.__dict__,
-                        "text": gap.text(),
-                    }
-                )
+                line = {"label": f"{scenario.capitalize()} ({seeds})"}
+                line |= {"pair": f"{label(a)} less {label(b)}", "scenario": scenario}
+                lines.append({**line, "a": a, "b": b, **gap.__dict__, "text": gap.text()})
     return pd.DataFrame(lines)
 
 
@@ -224,9 +211,7 @@ def candidates(runs):
     parts = []
     for line in runs.itertuples():
         results, cape = evidence.tables(line)[0], line.run.record["settings"]["cape"]
-        tuned = results.chosen[
-            results.chosen["method"].isin(["ce_finetuned", "cape_bin", "cape_kernel"])
-        ]
+        tuned = results.chosen.query("method in ('ce_finetuned', 'cape_bin', 'cape_kernel')")
         for setting in tuned.itertuples():
             history = results.epochs[results.epochs["fit"] == setting.fit].sort_values("epoch")
             if history["epoch"].iloc[0] > 0:  # does not say where it started
@@ -234,31 +219,28 @@ def candidates(runs):
             history, kept = history.set_index("epoch"), history["val_ce"].to_numpy().argmin()
             gain = 100 * (history["mse_p"] - history["mse_p"][0]).to_numpy()
             bins = setting.bins if setting.method == "cape_bin" else np.nan
-            parts.append(
-                {
-                    "row": label(setting.method),
-                    "schedule": "" if setting.method == "ce_finetuned" else cape,
-                    "rate": f"{setting.finetune_learning_rate:g}",
-                    "bins": "" if np.isnan(bins) else f"{bins:.0f}",
-                    "seed": line.seed,
-                    "kept": kept,
-                    "calibration": int(history["calibration"].iloc[: kept + 1].sum()),
-                    "kept less start": gain[kept],
-                    "last less start": gain[-1],
-                }
-            )
+            parts.append({
+                "row": label(setting.method),
+                "schedule": "" if setting.method == "ce_finetuned" else cape,
+                "rate": f"{setting.finetune_learning_rate:g}",
+                "bins": "" if np.isnan(bins) else f"{bins:.0f}", "seed": line.seed, "kept": kept,
+                "calibration": int(history["calibration"].iloc[: kept + 1].sum()),
+                "kept less start": gain[kept], "last less start": gain[-1],
+            })  # fmt: skip
     key = ["row", "schedule", "rate", "bins"]
     table = pd.DataFrame(parts).drop_duplicates([*key, "seed"])
     lines = {}
     for name, part in table.groupby(key, sort=False):
-        lines[name] = {"seeds": len(part)} | {
-            c: ", ".join(map(str, part[c])) for c in ("kept", "calibration")
-        }
-        for column in ("kept less start", "last less start"):
-            values = part[column].to_numpy()
-            one = f"{values[0]:+.2f}" if len(values) == 1 else difference(values).text(1)
-            lines[name][column] = one
+        line = {c: ", ".join(map(str, part[c])) for c in ("kept", "calibration")}
+        line |= {c: _over_seeds(part[c]) for c in ("kept less start", "last less start")}
+        lines[name] = {"seeds": len(part), **line}
     return pd.DataFrame(lines).T.rename_axis(key)
+
+
+def _over_seeds(values, scale=1, alone=""):
+    """Student's interval over seeds; a single one says that it is alone."""
+    one = len(values) == 1
+    return f"{scale * values.iloc[0]:+.2f}{alone}" if one else difference(values).text(scale)
 
 
 def gains(best, rows, reference="ce"):
@@ -279,13 +261,11 @@ def gains(best, rows, reference="ce"):
                     split = gain_parts(test["y"], test[reference], test[row], test["p"])
                     parts.append(split.loc["mse_p", "gain"])
             if parts:
-                table = pd.concat(parts, axis=1)
-                lines[scenario.capitalize(), label(row)] = {
-                    part: f"{100 * table.loc[part].iloc[0]:+.2f} (one training)"
-                    if len(parts) == 1
-                    else difference(table.loc[part]).text()
-                    for part in (*PARTS, "total")
+                table = pd.concat(parts, axis=1).loc[[*PARTS, "total"]]
+                text = {
+                    part: _over_seeds(v, 100, " (one training)") for part, v in table.iterrows()
                 }
+                lines[scenario.capitalize(), label(row)] = text
     return pd.DataFrame(lines).T
 
 

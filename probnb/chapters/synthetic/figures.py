@@ -15,11 +15,9 @@ from ...scenarios import probability
 from .study import FINETUNED
 
 _CURVES = {
-    "train_ce": "training cross entropy",
-    "val_ce": "validation cross entropy",
-    "mse_p": r"test MSE$_p$ $\times$ 100",
-    "kl_p": r"test KL$_p$ $\times$ 100",
-}
+    "train_ce": "training cross entropy", "val_ce": "validation cross entropy",
+    "mse_p": r"test MSE$_p$ $\times$ 100", "kl_p": r"test KL$_p$ $\times$ 100",
+}  # fmt: skip
 _STYLES = {"ce": "black", "ce_finetuned": "green", "cape_bin": "blue", "cape_kernel": "vermilion"}
 _PALETTE = {METHODS[name].label: COLOURS[colour] for name, colour in _STYLES.items()}
 

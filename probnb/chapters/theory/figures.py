@@ -141,11 +141,9 @@ def phase_figure(critical, gammas, n):
 def appendix_b_panels(run, seed=0, points=1000):
     """True against predicted probability in the first replicate: the paper's four panels."""
     panels = {
-        "Start": (run.observed, 0),
-        "Early learning": (run.observed, run.best),
-        "Finite labels, end": (run.observed, -1),
-        "Resampled labels, end": (run.resampled, -1),
-    }
+        "Start": (run.observed, 0), "Early learning": (run.observed, run.best),
+        "Finite labels, end": (run.observed, -1), "Resampled labels, end": (run.resampled, -1),
+    }  # fmt: skip
     axes = _axes(4, height=2.7, sharey=True)
     for ax, (title, (path, k)) in zip(axes, panels.items()):
         norm, along = float(path.norm[0, k]), float(path.along[0, k])

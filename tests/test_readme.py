@@ -1,0 +1,42 @@
+"""README tells nothing that a guarded page of the book does not say too."""
+
+import re
+from pathlib import Path
+
+from probnb.chapters.claims import ledger
+
+ROOT = Path(__file__).resolve().parents[1]
+INTERVAL = re.compile(r"([-+]?\d+\.\d+) \[([-+]?\d+\.\d+), ([-+]?\d+\.\d+)\]")
+
+
+def flat(path):
+    return re.sub(r"\s+", " ", re.sub(r"\n#? ", " ", path.read_text(encoding="utf-8")))
+
+
+def intervals(text):
+    """Each as (value, low, high), whichever way round the difference is told."""
+    found = [tuple(map(float, match)) for match in INTERVAL.findall(text)]
+    return {*found, *((-v, -high, -low) for v, low, high in found)}
+
+
+def findings():
+    text = flat(ROOT / "README.md")
+    return text[text.index("## What it finds") : text.index("## Set up")]
+
+
+def test_every_interval_stands_on_a_page_that_has_a_guard():
+    guarded = [p.stem.removeprefix("test_findings_") for p in ROOT.glob("tests/*/test_findings_*")]
+    known = set().union(*(intervals(flat(ROOT / "book" / f"{page}.py")) for page in guarded))
+    told = [tuple(map(float, match)) for match in INTERVAL.findall(findings())]
+    assert len(told) > 10
+    assert [interval for interval in told if interval not in known] == []
+
+
+def test_the_count_of_verdicts():
+    counts = ledger.verdict_counts(ledger.ledger(ledger.stored_runs([ROOT / "results"])))
+    verdicts = counts["all"]
+    assert (
+        f"Of the paper's {verdicts['all']} claims {verdicts['holds']} hold "
+        f"({counts.loc['holds', 'reading']} of them by reading), {verdicts['contradicted']} are "
+        f"contradicted, {verdicts['not resolved']} are not resolved"
+    ) in findings()
