@@ -70,7 +70,6 @@ class Listing:
         )
         kinds = [f"{count:,} {kind}" for kind, count in sorted(rest.items())]
         kinds += [f"{n!r}: {why}" for n, why in self.skipped.items() if not PICTURE.search(n)]
-        kinds = [*kinds[:20], *["..."] * (len(kinds) > 20)]
         return f"Left out, since they are no images: {'; '.join(kinds)}." if kinds else ""
 
 
@@ -198,7 +197,10 @@ def _problem(file, root):
 def _tar(path):
     with tarfile.open(path) as archive:
         for member in archive:
-            read = partial(_member, archive, member)  # of a link what it leads to, if inside
+
+            def read(member=member):  # of a link what it leads to, if inside
+                return archive.extractfile(member).read()
+
             known = member.isfile() or member.islnk() or member.issym()
             problem = None if known else "neither a file nor a link"
             if not member.isdir():
@@ -209,10 +211,6 @@ def _tar(path):
             file.seek(-1024, os.SEEK_END)
             if any(file.read()):
                 raise tarfile.ReadError("its end is missing")
-
-
-def _member(archive, member):
-    return archive.extractfile(member).read()
 
 
 def _zip(path):
