@@ -10,8 +10,9 @@ import sys
 
 import matplotlib.pyplot as plt
 import seaborn as sns
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-__all__ = ["COLOURS", "CYCLE", "grid", "use_style"]
+__all__ = ["COLOURS", "CYCLE", "grid", "plain_ticks", "use_style"]
 
 _NAMES = "blue, orange, green, vermilion, purple, brown, pink, grey, yellow, sky"
 
@@ -51,6 +52,13 @@ def use_style():
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         set_matplotlib_formats("svg")
+
+
+def plain_ticks(axis, ticks=None):
+    """Put plain numbers on a logarithmic axis: 1, 2 and 5 of each decade, or those given."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if ticks is None else FixedLocator(ticks))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def grid(panels, columns=3, size=(2.4, 2.4), **kwargs):

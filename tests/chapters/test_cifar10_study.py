@@ -8,7 +8,6 @@ from probnb.chapters.cifar10.study import (
     brier_follows,
     compare_seeds,
     coverage,
-    implied_clip,
     kl_ratios,
     paper_ratios,
 )
@@ -55,15 +54,6 @@ def test_ratio_of_the_first_direction_hardly_moves_and_of_the_printed_one_grows_
     mean = p_hat[p == 0].mean() / 10  # of the rows with p = 0, a tenth
     step = mean * np.log(1e4) / mse_p(p, p_hat)
     assert np.diff(printed) == pytest.approx([step, step], rel=0.01)
-
-
-def test_implied_clip_gives_back_the_ratio():
-    p = np.repeat(np.arange(10) / 10, 20)
-    p_hat = np.clip(p + 0.1 * np.tile([-1, 1], 100), 0.02, 0.98)
-    ratios = kl_ratios(p, pd.DataFrame({"ce": p_hat}), clips=(1e-5,))
-    printed = ratios[ratios["direction"] == "p_hat||p"]["ratio"].item()
-    assert implied_clip(p, p_hat, printed) == pytest.approx(1e-5, rel=0.02)
-    assert np.isnan(implied_clip(p + 0.05, p_hat, 1000))  # no p is 0: clipping changes nothing
 
 
 def test_one_seed_is_the_paired_t_test_over_rows():

@@ -5,24 +5,51 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
+from scipy.special import entr
 from scipy.stats import ttest_1samp
 
 from probnb.chapters.cifar10.study import (
     brier_follows,
     differences,
-    implied_clip,
     kl_ratios,
     paper_ratios,
     read_stored,
 )
 from probnb.experiment.results import find_runs, read_results
-from probnb.metrics import holm
+from probnb.metrics import holm, mse_p
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 STORED = read_stored(RESULTS)
 PIXELS = read_stored(RESULTS, inputs="pixels")
 POINTS = ["mean", "spread", "value", "low", "high"]
 FACES = ("neutral", "happiness", "negative")
+
+
+def implied_clip(p, p_hat, ratio):
+    """The clipping of p with which KL(p_hat || p) is so many times MSE_p; NaN where none is."""
+    p, p_hat = np.asarray(p, float), np.asarray(p_hat, float)
+    error = mse_p(p, p_hat)
+
+    def excess(exponent):
+        # 1 - clip is 1 for the smallest ones, so that the logarithms are taken by themselves
+        log_p = np.log(np.maximum(p, 10**exponent))
+        log_q = np.log(np.maximum(1 - p, 10**exponent))
+        entropy = entr(p_hat) + entr(1 - p_hat)
+        return (-p_hat * log_p - (1 - p_hat) * log_q - entropy).mean() / error - ratio
+
+    if excess(-300) * excess(-1) > 0:
+        return float("nan")
+    return float(10 ** brentq(excess, -300, -1))
+
+
+def test_implied_clip_gives_back_the_ratio():
+    p = np.repeat(np.arange(10) / 10, 20)
+    p_hat = np.clip(p + 0.1 * np.tile([-1, 1], 100), 0.02, 0.98)
+    ratios = kl_ratios(p, pd.DataFrame({"ce": p_hat}), clips=(1e-5,))
+    printed = ratios[ratios["direction"] == "p_hat||p"]["ratio"].item()
+    assert implied_clip(p, p_hat, printed) == pytest.approx(1e-5, rel=0.02)
+    assert np.isnan(implied_clip(p + 0.05, p_hat, 1000))  # no p is 0: clipping changes nothing
 
 
 def less(methods, reference="ce", stored=STORED, **wanted):

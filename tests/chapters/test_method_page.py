@@ -26,7 +26,7 @@ def page():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROBNB_SMOKE", "1")
         namespace = {}
-        for text in cells()[:2]:
+        for text in cells()[:3]:
             exec(text, namespace)
     return namespace
 
@@ -34,7 +34,7 @@ def page():
 def rest(page, old="", new=""):
     """Run what follows the plumbing, with one piece of the page's text replaced."""
     namespace = dict(page) | {"smoke": lambda: True}
-    texts = cells()[2:]
+    texts = cells()[3:]
     assert any(old in text for text in texts)
     for text in texts:
         if "figures." not in text:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from ...plots.style import COLOURS
+from ...plots.style import COLOURS, plain_ticks
 from .study import compare
-
-__all__ = ["by_label", "first_targets_figure", "settings_figure", "size_figure", "stopping_figure"]
 
 AXES = {
     "focal": "Focal loss: strength γ", "entropy": "Entropy: strength β", "mmce": "MMCE: strength β",
@@ -67,9 +64,7 @@ def settings_figure(table, parts, base):
         x = np.unique(found.loc[found["part"] == part, "x"])
         if x.min() > 0 and x.max() / x.min() > 6:
             ax.set_xscale("log")
-        ax.xaxis.set_major_locator(FixedLocator(x))
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xticks(x, [f"{value:g}" for value in x])
+        plain_ticks(ax.xaxis, x)
         ax.set(xlabel=AXES[part], title="")
     grid.set_ylabels("Difference (× 100)")
     grid.tight_layout()
@@ -85,7 +80,7 @@ def stopping_figure(table):
     _, ax = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
     sns.stripplot(shown, x="mse", y="label", hue="then", dodge=True, jitter=False, size=6, ax=ax)
     ax.set(xscale="log", xlabel=f"{MSE}, a mark a seed", ylabel="Epoch that is kept")
-    _plain(ax.xaxis, (2, 3, 4, 6, 8, 12))
+    plain_ticks(ax.xaxis, (2, 3, 4, 6, 8, 12))
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=3, title=None)
     return ax
 
@@ -99,16 +94,10 @@ def size_figure(table):
         errorbar=("pi", 100), err_style="bars", ax=ax,
     )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="Training images", ylabel=MSE)
-    _plain(ax.xaxis, sorted(table["n"].unique()))
-    _plain(ax.yaxis, (0.5, 1, 2, 4, 8))
+    plain_ticks(ax.xaxis, sorted(table["n"].unique()))
+    plain_ticks(ax.yaxis, (0.5, 1, 2, 4, 8))
     sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), title=None)
     return ax
-
-
-def _plain(axis, ticks):
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(ScalarFormatter())
 
 
 def by_label(found, costs=False):

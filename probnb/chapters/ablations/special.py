@@ -20,10 +20,6 @@ from ...training.cape import CAPE, Calibrated, p_emp_bin
 from ...training.loop import fit
 from ...training.models import network
 
-__all__ = [
-    "RULES", "SEVERAL", "choose", "first_targets", "run_several", "run_stopping", "three_outcomes",
-]  # fmt: skip
-
 RULES = ("val CE", "val Brier", "val CE after Platt", "patience 2", "patience 4", "last")
 """What is looked at on validation data after every epoch; the least of it is kept.
 
@@ -34,19 +30,20 @@ entropy; ``"last"`` does not look."""
 
 _RATE = {"finetune_learning_rate": (1e-2,)}
 _SCHEDULE = CAPE["released"]["bin"]
+
+
+def _cape(label, kind, bins):
+    targets = Calibrated(kind, **_SCHEDULE, bins=bins)
+    return replace(METHODS["cape_bin"], label=label, targets=targets, grid=_RATE)
+
+
 SEVERAL = {
     "resampled": METHODS["resampled"],
     "ce": METHODS["ce"],
     "ce_finetuned": replace(METHODS["ce_finetuned"], grid=_RATE),
-    "cape_rest": replace(
-        METHODS["cape_bin"], label="CaPE, one against the rest",
-        targets=Calibrated("bin", **_SCHEDULE, bins=15), grid=_RATE,
-    ),
-    "cape_cells": replace(
-        METHODS["cape_bin"], label="CaPE, cells of the simplex",
-        targets=Calibrated("cells", **_SCHEDULE, bins=5), grid=_RATE,
-    ),
-}  # fmt: skip
+    "cape_rest": _cape("CaPE, one against the rest", "bin", 15),
+    "cape_cells": _cape("CaPE, cells of the simplex", "cells", 5),
+}
 """Rows for three outcomes."""
 
 
@@ -75,13 +72,18 @@ def three_outcomes(splits, seed):
     return replace(splits, **parts, source=f"{splits.source} two draws")
 
 
+def fits_of(jobs, splits, fits_dir, how):
+    """Trainings and all that they rest on."""
+    every = list(dict.fromkeys(step for job in jobs for step in lineage(job)))
+    return run_jobs(every, splits, fits_dir, **how)
+
+
 def run_several(splits, settings, seed, fits_dir, **how):
     """Train the rows of `SEVERAL` on three outcomes and judge them; a line a row."""
     splits = three_outcomes(splits, seed)
     net = network("resnet18", width=settings.width, stem=settings.stem, num_classes=3)
     jobs = {m: one for m, (one,) in plan(SEVERAL, settings, seed, net, SEVERAL).items()}
-    every = list(dict.fromkeys(step for job in jobs.values() for step in lineage(job)))
-    fits = run_jobs(every, splits, fits_dir, **how)
+    fits = fits_of(jobs.values(), splits, fits_dir, how)
     unit = passes(jobs["ce"], fits[jobs["ce"]], splits, settings.patience)
     y, p = (getattr(splits.test, k).cpu().numpy() for k in ("outcomes", "probabilities"))
     lines = []

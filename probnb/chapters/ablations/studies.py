@@ -11,8 +11,6 @@ from ...experiment.profiles import make_profile
 from ...methods import METHODS, Method
 from ...validation import check_choice
 
-__all__ = ["PAGE", "STUDIES", "Row", "check_studies", "settings_of", "sizes_of"]
-
 SMALL = {
     "images": (1000, 300, 1000), "size": 16, "width": 8, "epochs": 20, "finetune_epochs": 4,
     "batch_size": 64, "learning_rate": 0.05, "patience": 4, "plateau_patience": 4, "members": 3,
@@ -103,14 +101,10 @@ HYPERPARAMETERS = {
     **_fixed("cape_bin", "rate", "finetune_learning_rate", (1e-1, 1e-2, 1e-3, 1e-4), bins=(15,)),
     **_fixed("cape_kernel", "r", "neighbours", (20, 100, 200, 800), **_RATE),
     **_fixed("cape_kernel", "sigma", "sigma", (0.01, 0.0707, 0.3), **_RATE),
-    **{
-        f"length={n}": _row(
-            "cape_bin", "length", n, label=f"length = {n}", grid=_USUAL, recipe={"epochs": n}
-        )
-        for n in (2, 4, 12)
-    },
+    **{f"length={n}": _row("cape_bin", "length", n, label=f"length = {n}", grid=_USUAL,
+                           recipe={"epochs": n}) for n in (2, 4, 12)},
     "held_out=1": _row("cape_held_out", "held_out", 1, grid=_USUAL),
-}
+}  # fmt: skip
 
 WEIGHTED = {
     **_named("ce"), **CONTROL, **CAPE,
@@ -142,16 +136,11 @@ _MEMBERS = "CaPE in an ensemble, then Platt"
 ENSEMBLES = {
     **_named("ce", "platt", "ensemble", "ensemble_platt"),
     **CAPE,
-    **{
-        f"cape_{kind}": _row("cape_bin", label=label, grid=CAPE_GRID, calibrator=kind)
-        for kind, label in (
-            ("temperature", "CaPE, then temperature"),
-            ("platt", "CaPE, then Platt"),
-        )
-    },
+    **{f"cape_{kind}": _row("cape_bin", label=f"CaPE, then {name}", grid=CAPE_GRID, calibrator=kind)
+       for kind, name in (("temperature", "temperature"), ("platt", "Platt"))},
     **_named("cape_ensemble", grid=_USUAL),
     "cape_ensemble_platt": _row("cape_ensemble", label=_MEMBERS, grid=_USUAL, calibrator="platt"),
-}
+}  # fmt: skip
 
 SCALING = {
     **_named("resampled", "ce", "platt", "ensemble"), **CAPE, **_named("crossfit_mixed", **_FOLDS),

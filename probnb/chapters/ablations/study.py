@@ -15,19 +15,14 @@ from ...calibrators import CALIBRATORS
 from ...data.augment import Brightness, Mirror, Shift
 from ...data.drawn import VERSION
 from ...data.faces import load_faces
-from ...experiment.plan import cost_of, lineage, passes, plan
+from ...experiment.plan import cost_of, passes, plan
 from ...experiment.provenance import machine
 from ...experiment.results import collect, on_test
-from ...experiment.run import run_jobs
 from ...metrics import METRICS, Difference, difference, evaluate, holm
 from ...scenarios import SCENARIOS
 from ...training.batches import device_type, precision_of
-from .special import run_several, run_stopping
+from .special import fits_of, run_several, run_stopping
 from .studies import STUDIES, settings_of, sizes_of
-
-__all__ = [
-    "COLUMNS", "beside", "compare", "load", "read_study", "run_rows", "run_study", "write_study",
-]  # fmt: skip
 
 COLUMNS = (
     "study", "scenario", "data", "profile", "seed", "n", "row", "label", "part", "x",
@@ -142,7 +137,7 @@ def run_rows(rows, splits, settings, seed, fits_dir, **how):
         if not methods:
             continue
         jobs = plan(methods, settings, seed, rows=methods)
-        fits = _fits([job for row in jobs.values() for job in row], data, fits_dir, how)
+        fits = fits_of([job for row in jobs.values() for job in row], data, fits_dir, how)
         results = collect(jobs, fits, data, methods)
         test = on_test(results.predictions)
         for name, method in methods.items():
@@ -157,29 +152,21 @@ def run_rows(rows, splits, settings, seed, fits_dir, **how):
     return pd.DataFrame([lines[name] for name in rows])
 
 
-def _fits(jobs, splits, fits_dir, how):
-    """Trainings and all that they rest on."""
-    every = list(dict.fromkeys(step for job in jobs for step in lineage(job)))
-    return run_jobs(every, splits, fits_dir, **how)
-
-
 def _unit(splits, settings, seed, fits_dir, how):
     """Images that one training of plain cross entropy sees: the unit of all costs."""
     (ce,) = plan(["ce"], settings, seed)["ce"]
-    return passes(ce, _fits([ce], splits, fits_dir, how)[ce], splits, settings.patience)
+    return passes(ce, fits_of([ce], splits, fits_dir, how)[ce], splits, settings.patience)
 
 
 def _members_first(splits, settings, seed, fits_dir, how):
     """Rows whose members are calibrated before they are averaged."""
     lines, unit = [], _unit(splits, settings, seed, fits_dir, how)
     y = {k: getattr(splits, k).outcomes.numpy() for k in ("val", "test")}
-    for name, label in (
-        ("ensemble", "Members, then Platt each"),
-        ("cape_ensemble", "CaPE, Platt each"),
-    ):
+    labels = {"ensemble": "Members, then Platt each", "cape_ensemble": "CaPE, Platt each"}
+    for name, label in labels.items():
         method = STUDIES["ensembles"][name].method
         jobs = plan([name], settings, seed, rows={name: method})[name]
-        fits, parts = _fits(jobs, splits, fits_dir, how), []
+        fits, parts = fits_of(jobs, splits, fits_dir, how), []
         for job in jobs:
             z = {k: fits[job].logits[f"best_{k}"].double().numpy() for k in ("val", "test")}
             platt = CALIBRATORS["platt"]().fit(z["val"], y["val"])
@@ -245,18 +232,14 @@ def read_study(folders, name, **wanted):
     """
     folders = folders if isinstance(folders, list | tuple) else [folders]
     paths = [Path(folder) / "ablations" / f"{name}.csv" for folder in folders]
-    tables = [
-        pd.read_csv(path, dtype={"part": object}).fillna({"part": ""})
-        for path in paths
-        if path.exists()
-    ]
+    tables = [pd.read_csv(path, dtype={"part": object}) for path in paths if path.exists()]
     if not tables:
         return pd.DataFrame(columns=COLUMNS)
-    both = pd.concat(tables, ignore_index=True).drop_duplicates(RUN)
+    both = pd.concat(tables, ignore_index=True).drop_duplicates(RUN).fillna({"part": ""})
     for column, value in wanted.items():
         both = both[both[column] == value]
-    order = both["scenario"].map(list(SCENARIOS).index)
-    return both.loc[order.sort_values(kind="stable").index].reset_index(drop=True)
+    order = {"key": lambda names: names.map(list(SCENARIOS).index), "kind": "stable"}
+    return both.sort_values("scenario", **order, ignore_index=True)
 
 
 def compare(table, base="ce", metric="mse_p"):
@@ -301,7 +284,7 @@ def compare(table, base="ce", metric="mse_p"):
 def beside(table, stored):
     """Put a run's rows beside the stored ones of the same kind and seed, times 100."""
     both = table.merge(stored[[*RUN, "mse_p"]], on=RUN, how="left", suffixes=("", "_stored"))
-    shown = {"MSE_p × 100": both["mse_p"], "stored": both["mse_p_stored"]}
-    values = pd.DataFrame({name: (100 * v).round(3) for name, v in shown.items()})
-    rest = both[["study", "n", "label", "epoch", "cost"]].round({"cost": 1})
-    return rest.join(values).set_index(["study", "n", "label"])
+    values = {"MSE_p × 100": both["mse_p"], "stored": both["mse_p_stored"]}
+    shown = both[["study", "n", "label", "epoch", "cost"]].round({"cost": 1})
+    shown = shown.assign(**{name: (100 * v).round(3) for name, v in values.items()})
+    return shown.set_index(["study", "n", "label"])

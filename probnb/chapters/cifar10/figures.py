@@ -12,8 +12,6 @@ from ...methods import METHODS
 from ...plots.style import COLOURS
 from .tasks import task_label
 
-__all__ = ["brier_figure", "digit_rows", "epoch_figure", "people_figure", "ratio_figure"]
-
 
 def digit_rows(splits, examples=12):
     """Show some digits of each class beside the probability that the class is given."""
@@ -50,10 +48,8 @@ def ratio_figure(ratios, paper):
         A panel for each direction of the divergence.
     """
     names = {"p||p_hat": r"KL$(p\,\|\,\hat p)$", "p_hat||p": r"KL$(\hat p\,\|\,p)$, as printed"}
-    shown = ratios.assign(
-        direction=ratios["direction"].map(names),
-        method=ratios["method"].map(lambda m: METHODS[m].label),
-    )
+    labels = ratios["method"].map(lambda m: METHODS[m].label)
+    shown = ratios.assign(direction=ratios["direction"].map(names), method=labels)
     grid = sns.relplot(
         shown, x="clip", y="ratio", hue="method", style="method", col="direction", kind="line",
         markers=True, dashes=False, height=2.9, aspect=1.2, facet_kws={"legend_out": False},
@@ -86,17 +82,14 @@ def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
     """
     rows = stored[(stored["metric"] == "mse_p") & stored["reference"].isin(["ce", "1", "3", "9"])]
     rows = rows[rows["method"].isin([*methods, "people"])]
-    who = [
-        f"{number} other {'person' if number == '1' else 'people'}"
-        if method == "people"
-        else METHODS[method].label
-        for method, number in zip(rows["method"], rows["reference"])
-    ]
+    people = {"1": "1 other person", "3": "3 other people", "9": "9 other people"}
+    who = [people[number] if method == "people" else METHODS[method].label
+           for method, number in zip(rows["method"], rows["reference"])]  # fmt: skip
     task = [task_label(*pair) for pair in zip(rows["data"], rows["question"])]
     shown = pd.DataFrame({"task": task, "who": who, "mse": 100 * rows["mean"].to_numpy()})
     order = [METHODS[m].label for m in methods] + [w for w in dict.fromkeys(who) if "other" in w]
-    people = sns.color_palette("Greens_d", 3).as_hex()
-    names = [COLOURS[c] for c in ("grey", "black", "vermilion", "blue")] + people
+    greens = sns.color_palette("Greens_d", 3).as_hex()
+    names = [COLOURS[c] for c in ("grey", "black", "vermilion", "blue")] + greens
     _, ax = plt.subplots(figsize=(7.2, 1.2 + 0.42 * len(set(task))), layout="constrained")
     sns.scatterplot(
         shown, x="mse", y="task", hue="who", style="who", hue_order=order, style_order=order,

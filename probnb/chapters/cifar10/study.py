@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import entr, xlogy
 from scipy.stats import spearmanr
 
@@ -20,11 +20,6 @@ from ...metrics import Difference, difference, holm, kl_p, mse_p, repeated_dista
 from ...metrics.votes import check_votes
 from ...published import published
 from ...validation import check_choice, check_integer, check_number
-
-__all__ = [
-    "brier_follows", "compare_seeds", "compared", "coverage", "differences", "implied_clip",
-    "kl_ratios", "paper_ratios", "publish", "read_stored",
-]  # fmt: skip
 
 PEOPLE = (1, 3, 9)
 """Sizes of the second group of people."""
@@ -124,19 +119,17 @@ def compared(tests):
                 table = compare_seeds(tests, reference, metric).rename_axis("method").reset_index()
                 rows.append(table.assign(metric=metric, reference=reference))
     for seed, table in enumerate(tests):
-        for m in (m for m in METHODS if m in table):
-            found = {k: _terms(table, m, v).mean() for k, v in _POINT.items()}
-            point = {"method": m, "metric": "models", "reference": str(seed), **found}
-            rows.append(pd.DataFrame([point]))
+        models = [m for m in METHODS if m in table]
+        of_seed = {"method": models, "metric": "models", "reference": str(seed)}
+        for column, metric in (("mean", "mse_p"), ("spread", "brier")):
+            of_seed[column] = [_terms(table, m, metric).mean() for m in models]
+        rows.append(pd.DataFrame(of_seed))
     if "k" in tests[0]:
         pooled = pd.concat(tests)
         variance = check_votes(pooled["k"], pooled["n"]).variance().mean()  # of one other person
         people = {"method": "people", "metric": "mse_p", "reference": [str(m) for m in PEOPLE]}
         rows.append(pd.DataFrame({**people, "mean": [variance / m for m in PEOPLE]}))
     return pd.concat(rows, ignore_index=True)
-
-
-_POINT = {"mean": "mse_p", "spread": "brier"}
 
 
 def publish(runs, directory):
@@ -199,11 +192,8 @@ def read_stored(folder, data=None, question=None, inputs="gradients"):
     found = []
     for path in sorted((Path(folder) / "cifar10").glob(f"*-*{ending}.csv")):
         asked, of, *rest = path.stem.split("-")
-        if (
-            (rest == ["pixels"]) == bool(ending)
-            and data in (None, of)
-            and question in (None, asked)
-        ):
+        seen = (rest == ["pixels"]) == bool(ending)
+        if seen and data in (None, of) and question in (None, asked):
             table = pd.read_csv(path, dtype={"reference": str}, keep_default_na=False, na_values="")
             numbers = ["mean", "spread", *Difference.__dataclass_fields__]
             table[numbers] = table[numbers].astype(float)
@@ -215,9 +205,8 @@ def differences(stored, methods, metric="mse_p", reference="ce"):
     """Pick differences from a method, with Holm's p-values over all that are picked."""
     rows = stored[(stored["metric"] == metric) & (stored["reference"] == reference)]
     rows = rows[rows["method"].isin(methods) & (rows["method"] != reference)]
-    return rows.assign(
-        label=[METHODS[m].label for m in rows["method"]], holm=holm(rows["p"].to_numpy())
-    ).reset_index(drop=True)
+    labels = [METHODS[m].label for m in rows["method"]]
+    return rows.assign(label=labels, holm=holm(rows["p"])).reset_index(drop=True)
 
 
 def brier_follows(stored, folder):
@@ -269,55 +258,18 @@ def kl_ratios(p, predictions, clips=CLIPS):
         Columns ``method``, ``direction``, ``clip`` and ``ratio``.
     """
     rows = []
-    for method, p_hat in predictions.items():
-        error = mse_p(p, p_hat)
-        for clip in clips:
-            check_number(clip, "clips", 0, 0.5)
-            a, b = (np.clip(np.asarray(v, float), clip, 1 - clip) for v in (p, p_hat))
-            rows += [
-                (method, direction, clip, kl_p(a, b, direction) / error)
-                for direction in ("p||p_hat", "p_hat||p")
-            ]
+    for (method, p_hat), clip in product(predictions.items(), clips):
+        check_number(clip, "clips", 0, 0.5)
+        a, b = (np.clip(np.asarray(v, float), clip, 1 - clip) for v in (p, p_hat))
+        for direction in ("p||p_hat", "p_hat||p"):
+            rows.append((method, direction, clip, kl_p(a, b, direction) / mse_p(p, p_hat)))
     return pd.DataFrame(rows, columns=["method", "direction", "clip", "ratio"])
-
-
-def implied_clip(p, p_hat, ratio):
-    """Find the clipping of p with which KL(p_hat || p) is so many times MSE_p.
-
-    Parameters
-    ----------
-    p : array-like of shape (n,)
-        True probabilities, some of them 0 or 1.
-    p_hat : array-like of shape (n,)
-        Predicted probabilities.
-    ratio : float
-        KL_p divided by MSE_p.
-
-    Returns
-    -------
-    float
-        The clipping, between 1e-300 and 0.1; NaN where none gives the ratio.
-    """
-    p, p_hat = np.asarray(p, float), np.asarray(p_hat, float)
-    error = mse_p(p, p_hat)
-
-    def excess(exponent):
-        # 1 - clip is 1 for the smallest ones, so that the logarithms are taken by themselves
-        log_p = np.log(np.maximum(p, 10**exponent))
-        log_q = np.log(np.maximum(1 - p, 10**exponent))
-        entropy = entr(p_hat) + entr(1 - p_hat)
-        return (-p_hat * log_p - (1 - p_hat) * log_q - entropy).mean() / error - ratio
-
-    if excess(-300) * excess(-1) > 0:
-        return float("nan")
-    return float(10 ** brentq(excess, -300, -1))
 
 
 def paper_ratios():
     """Return the paper's Table 11, by method, with its ratio KL_p / MSE_p."""
-    table = published("cifar10", percent=False).pivot(
-        index="method", columns="metric", values="value"
-    )[["mse_p", "kl_p"]]
+    table = published("cifar10", percent=False)
+    table = table.pivot(index="method", columns="metric", values="value")[["mse_p", "kl_p"]]
     table = table.loc[[m for m in METHODS if m in table.index]].rename_axis(None, axis=1)
     return table.assign(ratio=table["kl_p"] / table["mse_p"])
 
@@ -347,17 +299,15 @@ def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, seed=0):
     out = []
     # The distance in a world of endless rows, which the rows of a test set are a sample of.
     truth = float(np.mean(np.subtract(*_world(rng, 1_000_000)) ** 2))
-    for n in votes:
-        for size in rows:
-            found, plain = [], []
-            for _ in range(replicates):
-                p, p_hat = _world(rng, size)
-                k = rng.binomial(n, p)
-                found.append(repeated_distance(k, np.full(size, n), p_hat))
-                plain.append(np.mean((p_hat - k / n) ** 2))
-            held = np.mean([e.low <= truth <= e.high for e in found])
-            mean = np.mean([e.value for e in found])
-            out.append((n, size, truth, mean, np.mean(plain), held))
+    for n, size in product(votes, rows):
+        found, plain = [], []
+        for _ in range(replicates):
+            p, p_hat = _world(rng, size)
+            k = rng.binomial(n, p)
+            found.append(repeated_distance(k, np.full(size, n), p_hat))
+            plain.append(np.mean((p_hat - k / n) ** 2))
+        held = np.mean([e.low <= truth <= e.high for e in found])
+        out.append((n, size, truth, np.mean([e.value for e in found]), np.mean(plain), held))
     return pd.DataFrame(out, columns=["votes", "rows", "truth", "mean", "plain", "covered"])
 
 

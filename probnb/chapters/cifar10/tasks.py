@@ -23,11 +23,6 @@ from ...training.batches import device_type, precision_of
 from ...training.models import network as network_of
 from ...validation import check_choice, check_integer
 
-__all__ = [
-    "TASKS", "Task", "load_task", "on_gradients", "oriented_gradients", "task_label",
-    "task_settings", "train_task",
-]  # fmt: skip
-
 TASKS = {
     "digits": (("rule", "judged"), "scikit-learn's digits"), "cifar10": (("rule",), "CIFAR-10"),
     "cifar10h": (CLASSES, "CIFAR-10H"), "ferplus": (tuple(QUESTIONS), "FER+"),

@@ -17,8 +17,6 @@ from ...experiment import evidence
 from ...metrics import holm
 from .rules import VERDICTS, ask, ask_paper, best_runs, describe
 
-__all__ = ["as_json", "as_page", "claims", "comparisons", "ledger", "stored_runs", "verdict_counts"]
-
 KINDS = ("reading", "print", "runs")
 """What a verdict rests on: text and theory, the paper's printed numbers, or stored trainings."""
 

@@ -22,8 +22,6 @@ from ...scenarios import SCENARIOS
 from . import statistics
 from .statistics import CAPE, OTHERS, ROWS
 
-__all__ = ["VERDICTS", "Answer", "ask", "ask_paper", "best_runs", "describe", "read_question"]
-
 HOLDS, OPEN, AGAINST, UNTESTABLE = VERDICTS = (
     "holds", "not resolved", "contradicted", "cannot be tested here",
 )  # fmt: skip

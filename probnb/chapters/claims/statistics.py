@@ -11,8 +11,6 @@ from ...experiment import evidence
 from ...metrics import METRICS, brier_decomposition, calibration_null_band, ece
 from ...published import published
 
-__all__ = ["CAPE", "OTHERS", "PERCENT", "ROWS", "of_run", "of_table"]
-
 PERCENT = ("gap", "one_gap", "excess_ece")
 NEAR = 0.05  # of 0 or 1
 ROWS = [m for m in dict.fromkeys(published(table=1)["method"]) if m != "resampled"]

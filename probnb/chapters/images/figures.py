@@ -9,8 +9,6 @@ from ...methods import METHODS
 from ...plots.faces import face_grid
 from ...plots.style import COLOURS
 
-__all__ = ["example_images", "learning_curve_figure"]
-
 
 def learning_curve_figure(points, differences, choice):
     """Draw what more training images bring, beside what the best other row brings.

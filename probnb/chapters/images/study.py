@@ -21,11 +21,6 @@ from ...methods import METHODS
 from ...metrics import bootstrap
 from ...metrics.differences import FEWEST, compare
 
-__all__ = [
-    "how_to_predict", "judged", "learning_curve", "shortened", "verdicts", "what_was_read",
-    "write_example",
-]  # fmt: skip
-
 SHARES = (0.25, 0.5)
 """Shares of the training data at which plain cross entropy is trained again."""
 
@@ -86,9 +81,8 @@ def shortened(splits, share, seed=0):
     labels = np.arange(len(train)) if train.groups is None else pd.factorize(train.groups)[0]
     rank = np.random.default_rng(seed).permutation(labels.max() + 1)
     rows = np.flatnonzero(rank[labels] < max(2, round(share * (labels.max() + 1))))
-    return replace(
-        splits, train=train.take(rows), source=f"{splits.source} share={share:g} of={seed}"
-    )
+    source = f"{splits.source} share={share:g} of={seed}"
+    return replace(splits, train=train.take(rows), source=source)
 
 
 def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **options):
@@ -178,9 +172,9 @@ def verdicts(splits, choice, differences, seed=0):
     enough = "yes" if rare > FEW else "few: differences are mostly noise"
     lines.append(("Enough test images?", enough, f"{rare:,} of the rarer outcome"))
     folds = len(choice_folds(splits.val, seed))
-    lines.append(("Calibrators judged on images they have not seen?",
-                  "yes" if folds else "no: too few groups, so they look better than they are",
-                  f"{folds} folds" if folds else ""))  # fmt: skip
+    told = "yes" if folds else "no: too few groups, so they look better than they are"
+    numbers = f"{folds} folds" if folds else ""
+    lines.append(("Calibrators judged on images they have not seen?", told, numbers))
     if test.groups is not None:
         units = len(set(test.groups))
         told = "yes" if units >= 5 * FEWEST else "few: intervals are rough"

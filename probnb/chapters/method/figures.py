@@ -7,8 +7,6 @@ import seaborn as sns
 
 from ...plots.style import COLOURS
 
-__all__ = ["empirical_figure", "movement_figure", "scores_figure"]
-
 _TARGETS = {"outcomes only": "vermilion", "every second epoch": "green", "calibration only": "blue"}
 
 
@@ -48,16 +46,13 @@ def scores_figure(scores):
 
 def empirical_figure(estimates):
     """Draw training faces in the order of their predictions: `estimates` by start and name."""
-    table = pd.concat(
-        [
-            pd.DataFrame({"start": start, "estimate": name, "value": values[order]}).assign(
-                rank=lambda t: (t.index + 0.5) / len(t)
-            )
-            for start, columns in estimates.items()
-            for order in [columns["prediction"].argsort(kind="stable")]
-            for name, values in columns.items()
-        ]
-    )
+    tables = {
+        start: pd.DataFrame(columns).sort_values("prediction", kind="stable", ignore_index=True)
+        for start, columns in estimates.items()
+    }
+    table = pd.concat(tables, names=["start", "rank"]).reset_index()
+    table["rank"] = (table["rank"] + 0.5) / table.groupby("start")["rank"].transform("size")
+    table = table.melt(["start", "rank"], var_name="estimate")
     facets = sns.relplot(
         table, x="rank", y="value", hue="estimate", col="start", kind="line", height=2.9,
         aspect=1.25, palette=[COLOURS[c] for c in ("black", "blue", "sky", "vermilion")],

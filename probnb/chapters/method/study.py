@@ -14,8 +14,6 @@ from ...training.loop import Recipe, fit
 from ...training.models import ResNet18
 from ...training.targets import Observed
 
-__all__ = ["SCHEDULES", "Demonstration", "memorised", "movements", "scores", "starts"]
-
 SCHEDULES = {
     "outcomes only": Observed(),
     "every second epoch": Calibrated("bin", every=2),  # Algorithm 1 with m = 2
@@ -92,11 +90,8 @@ def movements(networks, splits, setting):
 
             copied = copy.deepcopy(network)
             fits[start, name] = setting.train(copied, splits, setting.finetuning, watched, True)
-            moves += [
-                pd.DataFrame({"start": start, "targets": name, "epoch": t, "p_hat": p_hat,
-                              "p": p, "y": y.astype(int)})
-                for t, p_hat in enumerate(seen)
-            ]  # fmt: skip
+            facts = {"start": start, "targets": name, "p": p, "y": y.astype(int)}
+            moves += [pd.DataFrame({**facts, "epoch": t, "p_hat": q}) for t, q in enumerate(seen)]
     return fits, pd.concat(moves, ignore_index=True)
 
 

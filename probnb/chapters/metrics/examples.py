@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
+
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
@@ -11,10 +14,6 @@ from ...metrics.registry import METRICS
 from ...metrics.resampling import bootstrap
 from ...metrics.unbiased import calibration_null_band, ece_debiased, ece_smooth
 from ...validation import check_integer
-
-__all__ = [
-    "coverage", "ece_by_bins", "ece_by_rows", "example_models", "orderings", "two_classes",
-]  # fmt: skip
 
 
 def two_classes():
@@ -103,7 +102,7 @@ def ece_by_rows(rows=(100, 300, 1000, 3000, 10_000), bins=(5, 15, 50), replicate
     >>> bool(table.loc[100, "ECE, 15 bins"] > 1.5 * table.loc[400, "ECE, 15 bins"])
     True
     """
-    estimators = {f"ECE, {b} bins": lambda y, p, b=b: ece(y, p, bins=b) for b in bins}
+    estimators = {f"ECE, {b} bins": partial(ece, bins=b) for b in bins}
     estimators |= {"debiased, 15 bins": ece_debiased, "smooth": ece_smooth}
     table = {}
     for k, n in enumerate(rows):
@@ -143,15 +142,10 @@ def ece_by_bins(models, bins=(2, 3, 5, 8, 15, 30, 60, 120), replicates=200, seed
     [True, True]
     """
     lines = []
-    for name in models.columns.drop(["y", "p"], errors="ignore"):
-        for b in bins:
-
-            def metric(y, p, b=b):
-                return ece(y, p, bins=b)
-
-            band = calibration_null_band(models[name], metric, replicates=replicates, seed=seed)
-            error = metric(models["y"], models[name])
-            lines.append((name, b, error, band.low, band.high))
+    for name, b in product(models.columns.drop(["y", "p"], errors="ignore"), bins):
+        metric, p_hat = partial(ece, bins=b), models[name]
+        band = calibration_null_band(p_hat, metric, replicates=replicates, seed=seed)
+        lines.append((name, b, metric(models["y"], p_hat), band.low, band.high))
     return pd.DataFrame(lines, columns=["model", "bins", "ece", "low", "high"])
 
 

@@ -56,9 +56,7 @@ def decomposition_bars(models, bins=15):
     """
     names = models.columns.drop(["y", "p"], errors="ignore")
     parts = [brier_decomposition(models["y"], models[name], bins) for name in names]
-    table = pd.DataFrame(
-        {k: [getattr(part, k) for part in parts] for k in ("refinement", "calibration")}, names
-    )
+    table = pd.DataFrame([vars(part) for part in parts], names)[["refinement", "calibration"]]
     ax = plt.subplots(figsize=(7.2, 2.8), layout="constrained")[1]
     table.plot.barh(stacked=True, width=0.8, ax=ax, color=[COLOURS["sky"], COLOURS["vermilion"]])
     total = [part.total for part in parts]
@@ -123,16 +121,13 @@ def metric_scatter(models, table, scenarios, target="mse_p"):
     metrics = list(table["metric"].unique())
     long = rows.melt(["scenario", "kind", target], metrics, "metric").replace(np.inf, np.nan)
     long = long.sort_values("kind")  # methods over epochs
-    layout = (
-        {"col": "metric", "col_wrap": 3, "height": 2.2, "aspect": 1.1}
-        if len(scenarios) == 1
-        else {"row": "metric", "col": "scenario", "height": 1.3, "aspect": 1.1}
-    )
+    one = len(scenarios) == 1
+    layout = {"col": "metric", "col_wrap": 3} if one else {"row": "metric", "col": "scenario"}
     facets = sns.relplot(
         long, x=target, y="value", hue="kind", style="kind", palette=_PALETTE, legend=False,
         size="kind", sizes={"epoch": 8, "method": 30}, markers={"epoch": "o", "method": "o"},
-        facet_kws={"sharex": False, "sharey": False, "margin_titles": len(scenarios) > 1},
-        rasterized=True, **layout,
+        facet_kws={"sharex": False, "sharey": False, "margin_titles": not one},
+        height=2.2 if one else 1.3, aspect=1.1, rasterized=True, **layout,
     )  # fmt: skip
     found = table.query("target == @target").set_index(["scenario", "kind", "metric"])["pearson"]
     for (i, j, _), part in facets.facet_data():
@@ -141,9 +136,9 @@ def metric_scatter(models, table, scenarios, target="mse_p"):
             r = found.get((where["scenario"], kind, where["metric"]), np.nan)
             ax.text(x, 1.01, f"{r:.2f}", transform=ax.transAxes, ha=side, va="bottom", fontsize=9,
                     color="0.4" if kind == "epoch" else COLOURS["blue"])  # fmt: skip
-        ax.xaxis.set_major_locator(MaxNLocator(3 if len(scenarios) == 1 else 2, min_n_ticks=1))
+        ax.xaxis.set_major_locator(MaxNLocator(3 if one else 2, min_n_ticks=1))
         ax.set_title("")
-        if len(scenarios) == 1:
+        if one:
             ax.set(xlabel=_label(target), ylabel=_label(where["metric"]))
             continue
         last = i + 1 == len(metrics)
@@ -163,11 +158,8 @@ def correlation_summary(table, target="mse_p"):
     places = [table["metric"].unique(), table["scenario"].unique()]  # the same in every panel
     _, axes = grid(len(kinds), columns=3, size=(2.5, 4.2), sharex=True, sharey=True)
     for ax, kind in zip(axes, kinds):
-        part = (
-            rows.loc[kind]
-            .reindex(pd.MultiIndex.from_product(places))
-            .reset_index(names=["m", "scenario"])
-        )
+        part = rows.loc[kind].reindex(pd.MultiIndex.from_product(places))
+        part = part.reset_index(names=["m", "scenario"])
         part = part.assign(seeds=2, value=part["pearson"], label=part["m"].map(_label))
         forest(part, hue="scenario", scale=1, ax=ax, xlabel="correlation")
         handles, names = ax.get_legend_handles_labels()

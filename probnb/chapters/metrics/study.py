@@ -7,6 +7,7 @@ from the true probabilities against what a metric of outcomes says about it.
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,6 @@ from ...metrics.registry import METRICS, evaluate
 from ...published import published
 from ...scenarios import SCENARIOS
 from ...validation import check_choice, check_integer
-
-__all__ = [
-    "best_runs", "brier_resolution", "check_scenarios", "collect_models", "correlations",
-    "paper_models",
-]  # fmt: skip
 
 TARGETS = tuple(name for name, metric in METRICS.items() if metric.needs_truth)
 """What only the true probabilities can tell."""
@@ -106,19 +102,18 @@ def correlations(models, replicates=1000, level=0.95, seed=0):
     check_integer(replicates, "replicates")
     tails, lines = [(1 - level) / 2, (1 + level) / 2], []
     for (scenario, kind), group in models.groupby(["scenario", "kind"], sort=False):
-        for target in TARGETS:
-            for metric in PROXIES:
-                pair = group[[target, metric, "unit"]].replace([np.inf, -np.inf], np.nan).dropna()
-                if pair.empty:
-                    continue
-                x, z = pair[target], pair[metric] * (1 if METRICS[metric].lower_is_better else -1)
-                units = pair["unit"].factorize()[0]
-                samples, enough = _resampled(x, z, units, replicates, seed), len(pair) > 2
-                low, high = np.quantile(samples, tails) if len(samples) else (np.nan, np.nan)
-                line = (scenario, kind, target, metric, x.corr(z) if enough else np.nan, low, high,
-                        x.rank().corr(z.rank()), len(pair), units.max() + 1,
-                        len(group) - len(pair))  # fmt: skip
-                lines.append(line)
+        for target, metric in product(TARGETS, PROXIES):
+            pair = group[[target, metric, "unit"]].replace([np.inf, -np.inf], np.nan).dropna()
+            if pair.empty:
+                continue
+            x, z = pair[target], pair[metric] * (1 if METRICS[metric].lower_is_better else -1)
+            units, r = pair["unit"].factorize()[0], x.corr(z) if len(pair) > 2 else np.nan
+            samples = _resampled(x, z, units, replicates, seed)
+            low, high = np.quantile(samples, tails) if len(samples) else (np.nan, np.nan)
+            counts = len(pair), units.max() + 1, len(group) - len(pair)
+            rank = x.rank().corr(z.rank())
+            line = scenario, kind, target, metric, r, low, high, rank, *counts
+            lines.append(line)
     columns = """scenario kind target metric pearson low high spearman models units left_out"""
     return pd.DataFrame(lines, columns=columns.split())
 

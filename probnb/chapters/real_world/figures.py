@@ -14,11 +14,6 @@ from ...plots.reliability import reliability_grid
 from ...plots.style import COLOURS, CYCLE, grid
 from .study import correspondence, label_of, scenario_probabilities
 
-__all__ = [
-    "correspondence_figure", "group_figure", "input_figure", "reliability_figure", "stage_figure",
-    "truth_figure",
-]  # fmt: skip
-
 RAIN = LinearSegmentedColormap.from_list(
     "rain", ["#FFFFFF", COLOURS["sky"], COLOURS["blue"], COLOURS["purple"], COLOURS["vermilion"]]
 )
@@ -97,15 +92,11 @@ def group_figure(table, names, cluster):
 
 def truth_figure(table, names, bins=10):
     """Draw the known probability against what was predicted, by equal shares of the rows."""
-    lines = [
-        pd.DataFrame({"predicted": table[name], "known": table["p"], "row": label_of(name)})
-        .assign(bin=pd.qcut(table[name].rank(method="first"), bins, labels=False))
-        .groupby(["row", "bin"], as_index=False)
-        .mean()
-        for name in names
-        if name in table
-    ]
-    long = pd.concat(lines)
+    shown = table[[n for n in names if n in table]].rename(columns=label_of)
+    long = shown.assign(known=table["p"]).melt("known", var_name="row", value_name="predicted")
+    rank = long.groupby("row")["predicted"].rank(method="first")
+    tenth = rank.groupby(long["row"]).transform(pd.qcut, bins, labels=False)
+    long = long.groupby(["row", tenth.rename("bin")], sort=False).mean().reset_index()
     _, ax = plt.subplots(figsize=(5.2, 4), layout="constrained")
     ax.axline((0, 0), slope=1, color=COLOURS["grey"], linewidth=0.8, linestyle=":")
     sns.lineplot(long, x="predicted", y="known", hue="row", style="row", markers=True, ax=ax)

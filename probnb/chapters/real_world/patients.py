@@ -26,8 +26,6 @@ from ...notebook import results_path
 from .references import references
 from .tasks import get_task, strata_of
 
-__all__ = ["STUDIES", "compare_rules", "read_study", "run_study", "stage_spread", "summarise"]
-
 STUDIES = {"lung": {}, "clinical": {"inputs": "clinical"}, "all": {"cohorts": "all"}}
 """What a study is about: parameters of the cancer task."""
 

@@ -18,11 +18,6 @@ from ...data import Bags
 from ...data.dashcam import FRAME, HISTORY, DashcamInputs
 from ...metrics.scores import nll
 
-__all__ = [
-    "box_features", "box_references", "clinical_table", "growth", "pooled_maps", "rain_references",
-    "references", "survival_references",
-]  # fmt: skip
-
 PENALTIES = tuple(10.0 ** np.arange(0, 6))
 """Ridge penalties of Cox regression, among which validation cross entropy chooses."""
 

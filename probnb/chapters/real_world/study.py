@@ -22,11 +22,6 @@ from ...published import published
 from ...scenarios import SCENARIOS, probability
 from .tasks import TASKS
 
-__all__ = [
-    "Scores", "add_references", "correspondence", "difference_table", "gap_table", "label_of",
-    "runs_like", "scenario_probabilities", "score", "score_table", "test_rows",
-]  # fmt: skip
-
 FACTS = ("split", "id", "y", "p", "group", "weight", "seed")
 """Columns of a table of predictions that hold no predictions."""
 
@@ -133,14 +128,10 @@ def score(runs, replicates=1000, metrics=("brier", "auc", "ece")):
     columns += [c for c in tests[0] if c not in METHODS and c not in FACTS]
     known = [m for m in METRICS if METRICS[m].needs_truth] if "p" in tests[0] else []
     resampled = shared or len(tests) == 1
-    boots = [
-        bootstrap(
-            t["y"], t[columns], t.get("p"), replicates=replicates if resampled else 2,
-            metrics=[*metrics, *known], groups=t["group"] if t["group"].nunique() > 1 else None,
-            weights=t.get("weight"), progress=False,
-        )
-        for t in tests
-    ]  # fmt: skip
+    how = {"replicates": replicates if resampled else 2, "metrics": [*metrics, *known]}
+    groups = [t["group"] if t["group"].nunique() > 1 else None for t in tests]
+    boots = [bootstrap(t["y"], t[columns], t.get("p"), groups=g, weights=t.get("weight"),
+                       progress=False, **how) for t, g in zip(tests, groups)]  # fmt: skip
     return Scores(boots, shared, runs["task"].iloc[0], len(runs))
 
 

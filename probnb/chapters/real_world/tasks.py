@@ -14,8 +14,6 @@ from pathlib import Path
 from ...experiment.profiles import PROFILE_FIELDS, profile_of
 from ...validation import check_choice
 
-__all__ = ["TASKS", "Task", "data_name", "get_task"]
-
 
 @dataclass(frozen=True)
 class Task:
@@ -225,31 +223,20 @@ def _collision_network(profile, splits):
 
 TASKS = {
     "weather": Task(
-        "weather",
-        load_weather,
-        _weather_network,
-        constant="Climatology",
-        scenario="linear",
+        "weather", load_weather, _weather_network, constant="Climatology", scenario="linear",
         profiles={
             "smoke": dict(images=400, size=16, width=4),
-            "quick": dict(
-                images=None, size=16, width=16, epochs=12, learning_rate=0.1, batch_size=128
-            ),
+            "quick": dict(images=None, size=16, width=16, epochs=12, learning_rate=0.1,
+                          batch_size=128),
             "cpu": dict(images=None, size=32, width=16, epochs=30),
             "paper": dict(size=300, images=29_000),
         },
-        parameters=dict(
-            source="radar", fold=None, tile=95, spacing=10, lead=60, stride=10, wet=0.02,
-            coverage=0.9,
-        ),
+        parameters=dict(source="radar", fold=None, tile=95, spacing=10, lead=60, stride=10,
+                        wet=0.02, coverage=0.9),
         smoke=dict(source="simulated"),
     ),
     "collision": Task(
-        "collision",
-        load_collision,
-        _collision_network,
-        constant="Constant",
-        scenario="skewed",
+        "collision", load_collision, _collision_network, constant="Constant", scenario="skewed",
         profiles={
             "smoke": dict(images=40, size=13, width=4),
             "quick": dict(images=420, size=26, width=16, epochs=10, learning_rate=0.02),
@@ -259,17 +246,11 @@ TASKS = {
         parameters=dict(label="label"),
     ),
     "cancer": Task(
-        "cancer",
-        load_cancer,
-        _cancer_network,
-        constant="Kaplan-Meier",
-        scenario="centered",
+        "cancer", load_cancer, _cancer_network, constant="Kaplan-Meier", scenario="centered",
         profiles={
             "smoke": dict(images=150, width=4),
-            "quick": dict(
-                images=1000, width=8, epochs=25, batch_size=32, learning_rate=0.02,
-                finetune_epochs=8,
-            ),
+            "quick": dict(images=1000, width=8, epochs=25, batch_size=32, learning_rate=0.02,
+                          finetune_epochs=8),
             "cpu": dict(images=4000, width=8, batch_size=32, learning_rate=0.02),
             "paper": dict(images=20_000, epochs=100, batch_size=16, learning_rate=0.02),
         },

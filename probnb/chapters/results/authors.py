@@ -21,8 +21,6 @@ from ...calibrators.gain_parts import gain_parts
 from ...experiment.provenance import machine
 from ...metrics import auc, ece, ks_error, mse_p, nll
 
-__all__ = ["SAVED", "authors_gains", "authors_scores", "derived"]
-
 SAVED = {
     "infinite": "resampled", "overfit": "ce_overfit", "early_stop": "ce", "cape_bin": "cape_bin",
 }  # fmt: skip

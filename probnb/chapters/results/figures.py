@@ -6,26 +6,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.ticker import LogLocator, NullLocator
 
 from ...experiment import evidence
-from ...plots.style import COLOURS
+from ...plots.style import COLOURS, plain_ticks
 from ...scenarios import SCENARIOS, probability
 from .tables import kept_trainings, label
 
-__all__ = ["bias_figure", "curves_figure", "glance_figure", "histories", "predictions_figure",
-           "scenario_figure"]  # fmt: skip
-
 GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
-
-
-def _logarithmic(axes, axis):
-    for ax in axes:
-        getattr(ax, f"set_{axis}scale")("log")
-        scale = getattr(ax, f"{axis}axis")
-        scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        scale.set_major_formatter("{x:g}")
-        scale.set_minor_locator(NullLocator())
 
 
 def glance_figure(best):
@@ -40,7 +27,8 @@ def glance_figure(best):
         markers=list("Xosd^P"), markersize=5, err_kws={"linewidth": 1.5}, height=4.2, aspect=1.45,
     )  # fmt: skip
     grid.set(xlabel="MSE$_p$ × 100, logarithmic", ylabel="")
-    _logarithmic(grid.axes.flat, "x")
+    grid.set(xscale="log")
+    plain_ticks(grid.ax.xaxis)
     grid.legend.set_title("")
     return grid
 
@@ -68,7 +56,9 @@ def curves_figure(table):
     )  # fmt: skip
     grid.set_titles("{col_name}")
     grid.set_axis_labels("Epoch", "MSE$_p$ × 100")
-    _logarithmic(grid.axes.flat, "y")
+    grid.set(yscale="log")
+    for ax in grid.axes.flat:
+        plain_ticks(ax.yaxis)
     sns.move_legend(grid, "center", bbox_to_anchor=(0.8, 0.25), title="Trained on")
     return grid
 

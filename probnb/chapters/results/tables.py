@@ -16,9 +16,6 @@ from ...metrics import METRICS, difference
 from ...published import published
 from ...scenarios import SCENARIOS
 
-__all__ = ["behind", "candidates", "differences", "gains", "kept_trainings", "paper_table",
-           "rank_table", "run_table", "show", "training_details"]  # fmt: skip
-
 TABLE = ("mse_p", "kl_p", "ece", "mce", "ks", "brier")
 PAPER_ROWS = [*dict.fromkeys(published(table=1)["method"])]
 MISSING = "not run yet"
@@ -279,10 +276,8 @@ def training_details(profiles=("quick", "cpu", "paper")):
 
 def _detail(row, profile):
     grid = METHODS["cape_bin"].grid
-    values = {
-        name: ", ".join(f"{v:g}" for v in profile.grid.get(name, grid[name][: profile.candidates]))
-        if name in grid
-        else getattr(profile, name)
-        for name in row["fields"].split()
-    }
+    values = {name: getattr(profile, name, None) for name in row["fields"].split()}
+    for name in values.keys() & grid.keys():
+        tried = profile.grid.get(name, grid[name][: profile.candidates])
+        values[name] = ", ".join(f"{v:g}" for v in tried)
     return row["here"].format(**values)

@@ -6,11 +6,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from ...methods import METHODS
 from ...plots.reliability import reliability_grid
-from ...plots.style import COLOURS
+from ...plots.style import COLOURS, plain_ticks
 from ...scenarios import probability
 from .study import FINETUNED
 
@@ -96,9 +95,7 @@ def learning_curves(results, window=1):
         ce = curves["ce"][column].iloc[1:]
         if column != "train_ce" and ce.max() > 3 * ce.min():
             ax.set_yscale("log")  # the overfitted end would flatten what matters
-            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            ax.yaxis.set_major_formatter(ScalarFormatter())
-            ax.yaxis.set_minor_locator(NullLocator())
+            plain_ticks(ax.yaxis)
     axes.flat[0].legend(loc="lower left")
     return list(axes.flat)
 
@@ -112,8 +109,8 @@ def finetuning_figure(results):
     names = [m for m in FINETUNED if m in chosen.index]
     if not names:
         return None
-    fits = chosen.loc[names, "fit"]
-    table = epochs[epochs["fit"].isin(fits)].assign(mse_p=lambda t: 100 * t["mse_p"])
+    best = chosen.loc[names].set_index("fit")["best_epoch"]
+    table = epochs[epochs["fit"].isin(best.index)].assign(mse_p=lambda t: 100 * t["mse_p"])
     table = table.assign(method=[METHODS[m].label for m in table["method"]])
     long = table.melt(["method", "epoch", "calibration"], ["val_ce", "mse_p"], "score")
     facets = sns.relplot(
@@ -124,11 +121,8 @@ def finetuning_figure(results):
     for score, ax in facets.axes_dict.items():
         sns.lineplot(long[long["score"] == score], x="epoch", y="value", hue="method", ax=ax,
                      palette=_PALETTE, legend=score == "val_ce", lw=1.4)  # fmt: skip
-        for name in names:
-            rows = epochs[(epochs["fit"] == fits[name])].set_index("epoch")
-            kept = chosen.loc[name, "best_epoch"]
-            value = rows.loc[kept, score] * (100 if score == "mse_p" else 1)
-            ax.plot(kept, value, "o", ms=13, mfc="none", mec="black", mew=1.2)
+        kept = table[table["epoch"] == table["fit"].map(best)]
+        ax.plot(kept["epoch"], kept[score], "o", ms=13, mfc="none", mec="black", mew=1.2)
         ax.set(xlabel="epoch after the early stop", ylabel=_CURVES[score], title="")
         ax.set_xticks(range(int(long["epoch"].max()) + 1))
     facets.axes_dict["val_ce"].get_legend().set_title(None)

@@ -21,21 +21,13 @@ def _axes(columns=1, height=3.2, width=None, **kwargs):
     return plt.subplots(1, columns, figsize=(width, height), layout="constrained", **kwargs)[1]
 
 
-def _long(curves, time):
-    """Errors (replicates, times) in per cent by label, as one long table."""
-    return pd.concat(
-        [
-            pd.DataFrame(100 * values, columns=at).melt(var_name="time", value_name="mse")
-            .assign(run=label)
-            for (label, values), at in zip(curves.items(), time)
-        ]
-    )  # fmt: skip
-
-
 def _bands(ax, curves, time, colours=CYCLE):
     """Means over replicates in a band of one standard deviation."""
     palette = [COLOURS[c] for c in colours[: len(curves)]]
-    sns.lineplot(_long(curves, time), x="time", y="mse", hue="run", errorbar="sd",
+    tables = [pd.DataFrame(100 * v, columns=at).melt(var_name="time", value_name="mse")
+              for v, at in zip(curves.values(), time)]  # fmt: skip
+    long = pd.concat(dict(zip(curves, tables)), names=["run", ""]).reset_index("run")
+    sns.lineplot(long, x="time", y="mse", hue="run", errorbar="sd",
                  palette=palette, ax=ax, err_kws={"alpha": 0.15, "lw": 0})  # fmt: skip
     ax.legend(title=None)
     ax.set(ylabel=_MSE)
