@@ -21,24 +21,14 @@ from .. import scenarios
 from ..validation import check_choice, check_integer
 from .augment import Mirror
 from .base import ProbabilityData, Splits
+from .ferplus import cut, judge
 from .files import list_files
 from .image_cache import MappedRows, decode_files, decode_rows
-from .judged import cut, judge
 
 __all__ = ["CLASSES", "load_cifar10", "load_cifar10h", "load_judged_digits", "read_cifar10"]
 
-CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+_NAMES = "airplane automobile bird cat deer dog frog horse ship truck"
+CLASSES = tuple(_NAMES.split())
 """CIFAR-10's classes, number 0 to 9."""
 
 VOTERS = 10
@@ -132,7 +122,7 @@ def load_cifar10h(question, data_dir, counts_dir, size=32, n=None, seed=0, cache
 
     Returns
     -------
-    probnb.data.judged.Judged
+    probnb.data.ferplus.Judged
         Splits and the other votes, about 50 an image; row ids are the numbers of the test images
         in their original order.
 
@@ -160,14 +150,12 @@ def load_cifar10h(question, data_dir, counts_dir, size=32, n=None, seed=0, cache
             "counts must be in the order of the test images; the class that most people named is "
             f"the image's own for {agree:.0%} of them."
         )
-    rows = _thirds(len(labels), (0.6, 0.75), seed)
+    rows = _parts(len(labels), seed)
     number = CLASSES.index(question)
     digest = hashlib.sha256(np.ascontiguousarray(counts.astype("<i8"))).hexdigest()
     source = f"cifar10h sha256={digest} images={checksum} question={question} size={size} n={n}"
-    total = counts.sum(1)
-    return judge(
-        images, counts[:, number], total, cut(rows, n, seed), source, seed, augment=(Mirror(),)
-    )
+    parts, yes = cut(rows, n, seed), counts[:, number]
+    return judge(images, yes, counts.sum(1), parts, source, seed, augment=(Mirror(),))
 
 
 def load_judged_digits(size=None, n=None, seed=0):
@@ -187,7 +175,7 @@ def load_judged_digits(size=None, n=None, seed=0):
 
     Returns
     -------
-    probnb.data.judged.Judged
+    probnb.data.ferplus.Judged
         Splits, with probabilities, and the other votes.
     """
     seed = check_integer(seed, "seed", minimum=0)
@@ -236,8 +224,6 @@ def read_cifar10(path, size=32, cache_dir=None):
     """
     size = check_integer(size, "size", minimum=8)
     path = Path(path).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"data_dir must be CIFAR-10; {str(path)!r} does not exist.")
     path = path.parent if path.name == "cifar-10-batches-py" else path
     if (path / "cifar-10-batches-py").is_dir():
         return _read_torchvision(path, size, cache_dir)
@@ -245,8 +231,8 @@ def read_cifar10(path, size=32, cache_dir=None):
         listing = list_files(path)
         names = [name for name in listing.pictures() if name in listing.files]
         decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
-    except ValueError as error:
-        raise ValueError(f"data_dir {error}") from None
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"data_dir {error}") from None
     places = [PurePosixPath(n) for n in names if decoded.reasons[decoded.row[n]] is None]
     inside = [place for place in places if place.parent.parent.name in ("train", "test")]
     inside.sort(key=lambda place: (place.parts[-3] == "test", *place.parts[-2:]))
@@ -273,24 +259,21 @@ def _load(data_dir, size, cache_dir):
         images = torch.from_numpy(np.minimum(data * 16, 255).reshape(-1, 1, 8, 8)).float()
         images = torch.nn.functional.interpolate(images, (size, size), mode="bilinear")
         images = images.round().to(torch.uint8)
-        rows = _thirds(len(labels), (0.6, 0.75), 0)
+        rows = _parts(len(labels), 0)
         return images, labels, rows, "scikit-learn digits", False
     images, labels, part, _, checksum = read_cifar10(data_dir, size or 32, cache_dir)
     order = np.random.default_rng(0).permutation(np.flatnonzero(part == 0))
     points = len(order) // 10
-    rows = {
-        "train": np.sort(order[points:]),
-        "val": np.sort(order[:points]),
-        "test": np.flatnonzero(part == 1),
-    }
+    rows = {"train": np.sort(order[points:]), "val": np.sort(order[:points])}
+    rows["test"] = np.flatnonzero(part == 1)
     return images, labels, rows, f"cifar10 sha256={checksum}", True
 
 
-def _thirds(n, ends, seed):
-    """Random rows of the three parts, which end at the given shares."""
+def _parts(n, seed):
+    """Random rows of the three parts, 60, 15 and 25 %."""
     order = np.random.default_rng(seed).permutation(n)
-    cuts = [round(n * end) for end in ends]
-    return {k: np.sort(v) for k, v in zip(("train", "val", "test"), np.split(order, cuts))}
+    cuts = np.split(order, [round(n * 0.6), round(n * 0.75)])
+    return dict(zip(("train", "val", "test"), map(np.sort, cuts)))
 
 
 def _read_torchvision(path, size, cache_dir):
@@ -309,9 +292,9 @@ def _read_torchvision(path, size, cache_dir):
 
 
 def _read_counts(folder):
-    paths = [folder / name for name in ("counts.npy", "cifar10h-counts.npy")]
-    path = next((p for p in paths if p.exists()), None)
-    if path is None:
+    path = folder / "counts.npy"
+    path = path if path.exists() else folder / "cifar10h-counts.npy"
+    if not path.exists():
         raise FileNotFoundError(f"counts_dir must hold counts.npy; {str(folder)!r} does not.")
     counts = np.load(path, allow_pickle=False)
     if counts.ndim != 2 or counts.shape[1] != len(CLASSES) or counts.dtype.kind not in "iuf":

@@ -33,8 +33,6 @@ PAPER_SIZES = (16_641, 4_738, 2_329)
 DRAWN = 4_500
 """How many faces are drawn by default: minutes of training on two cores."""
 
-_WELL_FORMED = re.compile(r"\d+_[01]_[0-4]_\d+\.jpg(\.chip\.jpg)?", re.IGNORECASE)
-
 
 def load_faces(
     scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None, sizes=None, mirror=False
@@ -101,8 +99,7 @@ def load_faces(
     check_choice(scenario, scenarios.SCENARIOS, "scenario")
     size = check_integer(size, "size", minimum=8)
     seed = check_integer(seed, "seed", minimum=0)
-    if not isinstance(mirror, bool):
-        raise ValueError(f"mirror must be True or False; got {mirror!r}.")
+    check_choice(mirror, (True, False), "mirror")
     n, sizes = _check_sizes(n, sizes)
     if data_dir is None:
         images, ages = drawn_faces(DRAWN if n is None else n, size=size, seed=seed)
@@ -177,25 +174,16 @@ def age_from_name(name):
 
     Returns
     -------
-    age : int or None
+    int or None
         Age in years; None where the name does not start with an age from 0 to 150.
-    well_formed : bool
-        Whether the rest of the name follows the pattern as well. A missing field or dot does
-        not hide the age.
 
     Examples
     --------
-    >>> age_from_name("26_0_1_20170117195838909.jpg.chip.jpg")
-    (26, True)
     >>> age_from_name("61_1_20170109150557335.jpg.chip.jpg")
-    (61, False)
-    >>> age_from_name("unknown.jpg")
-    (None, False)
+    61
     """
     match = re.match(r"(\d{1,3})_", name)
-    if match is None or int(match[1]) > 150:
-        return None, False
-    return int(match[1]), _WELL_FORMED.fullmatch(name) is not None
+    return int(match[1]) if match and int(match[1]) <= 150 else None
 
 
 def read_utkface(path, size, cache_dir=None):
@@ -220,7 +208,7 @@ def read_utkface(path, size, cache_dir=None):
     checksum : str
         SHA-256 of the archive, or of the names and contents of the folder's images.
     report : dict
-        ``images`` read; names that are ``malformed`` but readable; files skipped because they
+        ``images`` read; files skipped because they
         are ``corrupt`` or have an ``unreadable_age``; what is ``left_out`` as no image;
         ``unread`` links and files by name, with the reason; ``repeated`` files, left out because
         an image of the same file name and pixels comes first; ``duplicates``, the rows of each
@@ -236,21 +224,16 @@ def read_utkface(path, size, cache_dir=None):
     """
     size = check_integer(size, "size")
     path = Path(path).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(
-            f"data_dir must be a folder of UTKFace images or UTKFace.tar.gz; {str(path)!r} "
-            "does not exist."
-        )
     try:
         listing = list_files(path)
         names = [name for name in listing.pictures() if name in listing.files]
         names.sort(key=lambda name: (Path(name).name, name))  # the same for folder and archive
         decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
-    except ValueError as error:
-        raise ValueError(f"data_dir {error}") from None
-    named = {name: age_from_name(Path(name).name) for name in names}
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"data_dir {error}") from None
+    age_of = {name: age_from_name(Path(name).name) for name in names}
     seen, rows, corrupt, repeated = {}, [], [], []
-    for name in (name for name in names if named[name][0] is not None):
+    for name in (name for name in names if age_of[name] is not None):
         digest = decoded.digests[decoded.row[name]]
         copies = seen.setdefault(digest, {})  # by file name
         if digest is None:
@@ -266,12 +249,11 @@ def read_utkface(path, size, cache_dir=None):
             f"{len(names)} images, {len(corrupt)} with a readable age, none that can be decoded. "
             + listing.left_out()
         )
-    ages = np.array([named[name][0] for name in rows])
+    ages = np.array([age_of[name] for name in rows])
     sets = [[*copies.values()] for copies in seen.values() if len(copies) > 1]
     report = {
         "images": len(rows),
-        "malformed": [name for name in rows if not named[name][1]],
-        "unreadable_age": [name for name in names if named[name][0] is None],
+        "unreadable_age": [name for name in names if age_of[name] is None],
         "left_out": listing.left_out(),
         "unread": listing.skipped,
         "corrupt": corrupt,
@@ -290,14 +272,13 @@ def read_utkface(path, size, cache_dir=None):
 
 def _check_sizes(n, sizes):
     """Return how many images there are in all and in each part, as far as they are given."""
-    if isinstance(n, (tuple, list)):
-        n, sizes = (None, n) if sizes is None else (n, sizes)
+    if isinstance(n, (tuple, list)) and sizes is None:
+        n, sizes = None, n
     if sizes is None:
         return n if n is None else check_integer(n, "n", minimum=6), None
     if n is not None:
         raise ValueError(f"give either n or sizes, not both; got n={n!r} and sizes={sizes!r}.")
-    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else sizes
-    if not isinstance(sizes, tuple) or len(sizes) != 3:
+    if not isinstance(sizes, (tuple, list)) or len(sizes) != 3:
         raise ValueError(
             f"sizes must be three numbers, for training, validation and test; got {sizes!r}."
         )

@@ -31,13 +31,6 @@ LIMIT = 256 * 2**20
 LINKED = "a link to a folder"
 
 _Entry = namedtuple("_Entry", "name size problem read")
-_REMEDY = {
-    b"7z\xbc\xaf\x27\x1c": "is a 7z archive: unpack it with `7z x` and give the folder",
-    b"Rar!\x1a\x07": "is a RAR archive: unpack it with `unrar x` and give the folder",
-    b"version https://git-lfs": "is a pointer of Git LFS: fetch the file with `git lfs pull`",
-    b"<!DOCTYPE": "is a web page, not an archive: the download went wrong",
-    b"<html": "is a web page, not an archive: the download went wrong",
-}
 # RuntimeError: a zip's password, or links in a circle; NotImplementedError: a zip's method
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError,
            lzma.LZMAError, zlib.error, EOFError, OSError)  # fmt: skip
@@ -77,7 +70,6 @@ class Listing:
         )
         kinds = [f"{count:,} {kind}" for kind, count in sorted(rest.items())]
         kinds += [f"{n!r}: {why}" for n, why in self.skipped.items() if not PICTURE.search(n)]
-        kinds = [*kinds[:20], *["..."] * (len(kinds) > 20)]
         return f"Left out, since they are no images: {'; '.join(kinds)}." if kinds else ""
 
 
@@ -138,7 +130,11 @@ def read_files(path, places):
     with _entries(Path(path)) as entries:
         for place, entry in enumerate(entries):
             if place in places:
-                yield place, _or_none(entry.read)
+                try:
+                    content = entry.read()
+                except _BROKEN:
+                    content = None
+                yield place, content
 
 
 def checksum(path, listing, names):
@@ -167,15 +163,14 @@ def _entries(path):
     if path.is_dir():
         yield _folder(path.resolve())
         return
-    with path.open("rb") as file:
-        start = file.read(32)
-    if remedy := next((_REMEDY[magic] for magic in _REMEDY if start.startswith(magic)), None):
-        raise ValueError(f"{str(path)!r} {remedy}.")
     try:
-        yield _zip(path) if start.startswith((b"PK\3\4", b"PK\5\6")) else _tar(path)
+        yield _zip(path) if zipfile.is_zipfile(path) else _tar(path)
     except _BROKEN as error:
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(":")
-        raise ValueError(f"{str(path)!r} cannot be read as an archive: {reason}") from None
+        raise ValueError(
+            f"{str(path)!r} cannot be read as an archive, tar or zip: {reason}. Of another kind, "
+            "unpack it and give the folder."
+        ) from None
 
 
 def _folder(root):
@@ -202,7 +197,10 @@ def _problem(file, root):
 def _tar(path):
     with tarfile.open(path) as archive:
         for member in archive:
-            read = partial(_member, archive, member)  # of a link what it leads to, if inside
+
+            def read(member=member):  # of a link what it leads to, if inside
+                return archive.extractfile(member).read()
+
             known = member.isfile() or member.islnk() or member.issym()
             problem = None if known else "neither a file nor a link"
             if not member.isdir():
@@ -215,10 +213,6 @@ def _tar(path):
                 raise tarfile.ReadError("its end is missing")
 
 
-def _member(archive, member):
-    return archive.extractfile(member).read()
-
-
 def _zip(path):
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
@@ -229,11 +223,3 @@ def _zip(path):
             if not member.is_dir():
                 name = posixpath.normpath(member.filename.replace("\\", "/"))
                 yield _Entry(name, member.file_size, None, partial(archive.read, member))
-
-
-def _or_none(read):
-    """Content of one file, None where it alone cannot be read."""
-    try:
-        return read()
-    except _BROKEN:
-        return None

@@ -89,9 +89,8 @@ def load_images(
     -------
     Splits
         Inputs are uint8 of shape (n, 3, size, size); ids are the names of the files, or row
-        numbers. ``report`` has the counts, ``unreadable`` (name: reason), ``duplicates`` (names
-        of images with the same pixels), ``across_parts`` (those of them that your own division
-        cuts through), and ``notes``, all of it in sentences.
+        numbers. ``report`` has the counts, ``unreadable`` (name: reason), and ``notes``: all of it
+        in sentences, with copies of one image and what your own division cuts through.
 
     Raises
     ------
@@ -116,14 +115,13 @@ def load_images(
     bad = table.loc[table["reason"].notna(), ["name", "reason"]]
     _judge(bad, len(table), unreadable, notes)
     table = table[table["reason"].isna()].reset_index(drop=True)
-    parts, found = _divide(table, seed, notes)
+    parts = _divide(table, seed, notes)
     rows = MappedRows(decoded.path, table["row"])
     told = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
     report = {
         "images": len(table) + len(bad),
         "used": len(table),
         "unreadable": dict(bad.itertuples(index=False)),
-        **found,
         "notes": notes,
     }
     return Splits(
@@ -293,31 +291,25 @@ def _divide(table, seed, notes):
     given = table["split"].to_numpy() if "split" in table else None
     y = table["y"].to_numpy()
     parts = split_rows(y, connected(*labels), seed, given)
-    across = [rows for rows in copies if len(set(parts[rows])) > 1]
-    conflicting = [rows for rows in copies if len(set(y[rows])) > 1]
-    names = table["name"].to_numpy()
+    across = sum(len(set(parts[rows])) > 1 for rows in copies)
+    conflicting = sum(len(set(y[rows])) > 1 for rows in copies)
     if copies:
         more = sum(len(rows) - 1 for rows in copies)
         notes.append(
             f"{more:,} images are copies of others, pixel for pixel"
-            + (f"; {len(conflicting):,} sets of copies have both outcomes" if conflicting else "")
+            + (f"; {conflicting:,} sets of copies have both outcomes" if conflicting else "")
             + ("." if across else ". Copies are in one part.")
         )
     groups = table["group"].to_numpy() if "group" in table else np.arange(len(table))
     groups = int((pd.Series(parts).groupby(groups).nunique() > 1).sum())
-    for what, cut in (("images stand", len(across)), ("groups stand", groups)):
+    for what, cut in (("images stand", across), ("groups stand", groups)):
         if cut:
             notes.append(
                 f"**{cut:,} {what} in more than one part** of the division that you gave: what is "
                 "measured on the test part is better than what new images will see."
             )
             log.warning("%s", notes[-1].replace("*", ""))
-    found = {
-        "duplicates": [names[rows].tolist() for rows in copies],
-        "across_parts": [names[rows].tolist() for rows in across],
-        "conflicting_outcomes": len(conflicting),
-    }
-    return parts, found
+    return parts
 
 
 def _data(table, images, parts, mirror):

@@ -6,6 +6,7 @@ memory before it does.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import io
@@ -25,16 +26,7 @@ DIM = 32
 """Of 16 bits, the brightest high byte below which an image is refused: 8 to 12 bits were stored."""
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
-_ORIENTATION, _BITS, _PHOTOMETRIC = 0x0112, 258, 262
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
+_BITS, _PHOTOMETRIC = 258, 262
 
 
 def open_picture(content, reduced=None):
@@ -72,11 +64,13 @@ def open_picture(content, reduced=None):
         tags = dict(getattr(image, "tag_v2", {}))
         deep = content[24] if image.format == "PNG" else max(tags.get(_BITS, (8,)))
         image.load()  # a TIFF turns here, and loses its tag
-        turn = _TURNS.get(_orientation(image))
-        image = _rgb(image, deep == 16, inverted=tags.get(_PHOTOMETRIC) == 0)
-        return image if turn is None else image.transpose(turn)
+        with contextlib.suppress(Exception):  # a damaged tag does not make the image unreadable
+            ImageOps.exif_transpose(image, in_place=True)
+        return _rgb(image, deep == 16, inverted=tags.get(_PHOTOMETRIC) == 0)
     except Image.UnidentifiedImageError:
-        raise ValueError(_unknown(content)) from None
+        film = "HEIC, AVIF or a film: save it as JPEG or PNG" if content[4:8] == b"ftyp" else ""
+        what = film or "not a JPEG, PNG, TIFF, WebP, BMP or GIF"
+        raise ValueError(what if content else "empty") from None
     except Exception as error:  # what decoders raise on hostile bytes has no common base
         raise ValueError(str(error) or type(error).__name__) from None
 
@@ -132,15 +126,6 @@ def decode_array(values, size, aspect="stretch"):
     return _resized(image, size, aspect), _digest(image)
 
 
-def _unknown(content):
-    """What a file is that is none of the formats."""
-    if not content:
-        return "empty"
-    if content[4:8] == b"ftyp":
-        return "HEIC, AVIF or a film: save it as JPEG or PNG"
-    return "not a JPEG, PNG, TIFF, WebP, BMP or GIF"
-
-
 def _digest(image):
     return hashlib.sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()
 
@@ -154,13 +139,6 @@ def _resized(image, size, aspect):
     else:
         image = image.resize(box, method)
     return np.asarray(image).transpose(2, 0, 1)
-
-
-def _orientation(image):
-    try:
-        return image.getexif().get(_ORIENTATION)
-    except Exception:  # a damaged tag does not make the image unreadable
-        return None
 
 
 def _rgb(image, deep=False, inverted=False):

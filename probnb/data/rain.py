@@ -8,7 +8,6 @@ are days.
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -117,20 +116,22 @@ class Windows:
         return len(self.frames)
 
     @property
+    def base(self):
+        """What is read, whose pages a batch lets go of; see `probnb.data.inputs.take_rows`."""
+        return self.maps
+
+    @property
     def shape(self):
         """Windows, maps, height and width."""
         return (len(self), FRAMES, self.size, self.size)
 
     def __getitem__(self, rows):
         frames, corners = self.frames[rows], self.corners[rows]
-        out, maps = np.empty((len(frames), *self.shape[1:]), np.uint8), self.maps
-        if isinstance(maps, np.memmap) and isinstance(maps.base, mmap.mmap):
-            # Opened anew, so that pages read for other batches do not stay in memory.
-            maps = np.memmap(maps.filename, maps.dtype, "r", maps.offset, maps.shape)
+        out = np.empty((len(frames), *self.shape[1:]), np.uint8)
         for row, ((top, left), stack) in enumerate(zip(corners, frames)):
             area = slice(top, top + self.tile), slice(left, left + self.tile)
             for channel, frame in enumerate(stack):
-                out[row, channel] = self._read(np.asarray(maps[frame][area]))
+                out[row, channel] = self._read(np.asarray(self.maps[frame][area]))
         return out
 
     def _read(self, counts):
@@ -320,10 +321,8 @@ def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=N
         found = {name: values[keep] for name, values in found.items()}
     part = split_days(found["times"], fold, folds)
     parts = [_part(series, question, found, part == k, size) for k in range(3)]
-    source = (
-        f"{series.source} {asdict(question)} size {size or question.tile} fold {fold % folds} of "
-        f"{folds} limit {limit}"
-    )
+    source = f"{series.source} {asdict(question)} size {size or question.tile} "
+    source += f"fold {fold % folds} of {folds} limit {limit}"
     report = {**series.report, **report, "windows": len(part), "question": asdict(question)}
     return Splits(*parts, source=source, report=report)
 

@@ -18,7 +18,13 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from ..store import replace_file
-from ..validation import check_choice, check_integer, check_number
+from ..validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_same_length,
+    check_vector,
+)
 from .base import Bags, ProbabilityData, Splits
 from .survival import HORIZON, Cohort, refuse_shared
 
@@ -64,15 +70,11 @@ def write_bags(path, bags, **columns):
     """
     path = Path(path)
     check_choice(path.suffix, SUFFIXES, "path's end")
-    if not len(bags):
-        raise ValueError("bags must hold at least one bag; got none.")
+    check_integer(len(bags), "the number of bags")
     lengths = np.array([_check_bag(bag, i, bags[0]) for i, bag in enumerate(bags)], np.int64)
-    columns = {name: np.asarray(column) for name, column in columns.items()}
+    columns = {name: check_vector(column, name) for name, column in columns.items()}
     for name, column in columns.items():
-        if name in ("values", "lengths"):
-            raise ValueError(f"columns must not be named {name!r}, which the file has itself.")
-        if column.shape != lengths.shape:
-            raise ValueError(f"{name} must have one entry a bag, {len(bags)}; got {column.shape}.")
+        check_same_length(column, lengths, (name, "bags"))
 
     def write(temporary):
         first = np.asarray(bags[0])
@@ -108,12 +110,10 @@ def read_bags(path):
     Raises
     ------
     ValueError
-        If the file is missing, damaged, or not of that layout.
+        If the file is damaged, or not of that layout.
     """
     path = Path(path)
     check_choice(path.suffix, SUFFIXES, "path's end")
-    if not path.is_file():
-        raise ValueError(f"path must be a file of bags; {path} does not exist.")
     try:
         with h5py.File(path, "r") as file:
             columns = {name: file[name][:] for name in file if name != "values"}
@@ -167,7 +167,7 @@ def slide_splits(folder):
     """
     parts, groups, unused, digest = {}, {}, [], hashlib.sha256()
     for name in ("train", "val", "test"):
-        found = [f for f in (Path(folder) / (name + suffix) for suffix in SUFFIXES) if f.is_file()]
+        found = [f for f in Path(folder).glob(f"{name}.*") if f.suffix in SUFFIXES]
         if len(found) != 1:
             raise ValueError(
                 f"folder must hold one file {name}{'|'.join(SUFFIXES)}; {folder} has {len(found)}."

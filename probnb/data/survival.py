@@ -7,6 +7,7 @@ it gives go wherever outcomes go: loss, p_emp, calibrators and metrics take them
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,19 +21,13 @@ from ..validation import (
     check_number,
     check_outcomes,
     check_probabilities,
+    check_same_length,
     check_vector,
+    check_weights,
 )
 from .base import Bags, ProbabilityData, Splits
 
-__all__ = [
-    "HORIZON",
-    "RULES",
-    "Cohort",
-    "Labels",
-    "label",
-    "refuse_shared",
-    "survival_splits",
-]
+__all__ = ["HORIZON", "RULES", "Cohort", "Labels", "label", "refuse_shared", "survival_splits"]
 
 RULES = ("paper", "known", "ipcw")
 """Rules by which follow-up becomes an outcome; see `label`."""
@@ -138,9 +133,7 @@ def _followed(months, died, at, known, strata, reference):
     if strata is not None:
         codes, names = pd.factorize(check_vector(strata, "strata"))
     rows = np.ones(len(months), bool) if reference is None else np.asarray(reference, bool)
-    for name, given in (("strata", codes), ("reference", rows)):
-        if len(given) != len(months):
-            raise ValueError(f"{name} must have {len(months)} rows, as months; got {len(given)}.")
+    check_same_length(codes, months, ("strata", "months"))
     followed = np.ones(len(months))
     for code in np.unique(codes):
         inside, used = codes == code, (codes == code) & rows
@@ -164,18 +157,8 @@ def _followed(months, died, at, known, strata, reference):
 
 def check_follow_up(months, died):
     """Return months as float64, at least 0 and finite, and deaths as bool, of the same length."""
-    months = np.asarray(months, float)
-    died = check_outcomes(died, "died").astype(bool)
-    wrong = ~((months >= 0) & np.isfinite(months))
-    if months.shape != died.shape:
-        raise ValueError(
-            f"months and died must have the same length; got {len(months)} and {len(died)}."
-        )
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"months must be finite and at least 0; got {months[row].item()!r} in row {row}."
-        )
+    months, died = check_weights(months, "months"), check_outcomes(died, "died").astype(bool)
+    check_same_length(months, died, ("months", "died"))
     return months, died
 
 
@@ -223,12 +206,8 @@ class Cohort:
     def __post_init__(self):
         n = len(self.inputs)
         months, died = check_follow_up(self.months, self.died)
-        checked = {
-            "months": months,
-            "died": died,
-            "patients": check_vector(self.patients, "patients"),
-            "sites": check_vector(self.sites, "sites"),
-        }
+        checked = {"months": months, "died": died}
+        checked |= {name: check_vector(getattr(self, name), name) for name in ("patients", "sites")}
         if self.probabilities is not None:
             checked["probabilities"] = check_probabilities(self.probabilities, "probabilities")
         for name, value in (checked | {"covariates": self.covariates}).items():
@@ -291,8 +270,7 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     Raises
     ------
     ValueError
-        If a setting is out of range, there are fewer sites than folds, or a patient would be in
-        two parts.
+        If a setting is out of range, or there are fewer sites than folds.
 
     Notes
     -----
@@ -314,7 +292,6 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     train = np.setdiff1d(np.arange(len(cohort)), np.r_[test, val])
     rows = {"train": train, "val": val, "test": test}
     members = dict(rows)
-    refuse_shared({name: cohort.patients[index] for name, index in rows.items()})
     development = np.isin(np.arange(len(cohort)), test, invert=True)
     labels = _label_rows(cohort, rule, horizon, strata, development)
     if rule != "paper":
@@ -354,15 +331,13 @@ def refuse_shared(parts, what="patient"):
     ValueError
         If two parts share a member.
     """
-    names = list(parts)
-    for i, a in enumerate(names):
-        for b in names[i + 1 :]:
-            shared = np.intersect1d(parts[a], parts[b])
-            if len(shared):
-                raise ValueError(
-                    f"{a} and {b} must not share a {what}; both have {shared[0].item()!r} "
-                    f"({len(shared)} in all)."
-                )
+    for (a, of_a), (b, of_b) in itertools.combinations(parts.items(), 2):
+        shared = np.intersect1d(of_a, of_b)
+        if len(shared):
+            raise ValueError(
+                f"{a} and {b} must not share a {what}; both have {shared[0].item()!r} "
+                f"({len(shared)} in all)."
+            )
 
 
 def _label_rows(cohort, rule, horizon, strata, reference=None):
@@ -376,13 +351,17 @@ def _label_rows(cohort, rule, horizon, strata, reference=None):
 
 
 def _part(cohort, rows, labels, scale):
-    take = {"probabilities": cohort.probabilities, "weights": labels.weights}
-    take = {name: None if value is None else value[rows] for name, value in take.items()}
+    known = cohort.probabilities
     inputs = cohort.inputs[rows]
     if scale is not None:
         inputs = (torch.as_tensor(inputs).float() - scale[0]) / scale[1]
     return ProbabilityData(
-        inputs, labels.outcomes[rows], groups=cohort.numbers[rows], ids=rows, **take
+        inputs,
+        labels.outcomes[rows],
+        probabilities=None if known is None else known[rows],
+        weights=labels.weights[rows],
+        groups=cohort.numbers[rows],
+        ids=rows,
     )
 
 

@@ -22,7 +22,6 @@ from .survival import Cohort
 __all__ = ["COHORTS", "POOLS", "STAGES", "coarse_stage", "read_tcga", "sign_log"]
 
 _NAMES = "blca brca coadread gbmlgg hnsc kirc kirp lihc luad lusc paad skcm stad"
-
 COHORTS = tuple(_NAMES.split())
 """Cohorts by the name of their file, ``tcga_<name>.csv.zip``."""
 
@@ -34,13 +33,6 @@ STAGES = ("I", "II", "III", "IV", "unknown")
 
 NEEDED = ("case_id", "age", "survival_months", "censorship", "is_female")
 """Columns of a table besides the genes."""
-
-MEANING = {
-    "case_id": "a barcode such as TCGA-05-4244",
-    "survival_months": "a number of at least 0",
-    "censorship": "0 (died) or 1 (censored)",
-    "is_female": "0, 1 or empty",
-}
 
 
 def sign_log(x):
@@ -160,17 +152,21 @@ def _table(path, columns):
 
 def _read(path):
     table = _table(path, NEEDED)
-    wrong = {
-        "case_id": ~table["case_id"].astype(str).str.fullmatch(r"[^-]+-[^-]+-[^-]+"),
-        "survival_months": ~(pd.to_numeric(table["survival_months"], errors="coerce") >= 0),
-        "censorship": ~table["censorship"].isin([0, 1]),
-        "is_female": ~table["is_female"].isin([0, 1]) & table["is_female"].notna(),
+    months = pd.to_numeric(table["survival_months"], errors="coerce")
+    female = table["is_female"]
+    right = {
+        "case_id": table["case_id"].astype(str).str.fullmatch(r"[^-]+-[^-]+-[^-]+"),
+        "survival_months": months >= 0,
+        "censorship": table["censorship"].isin([0, 1]),
+        "is_female": female.isin([0, 1]) | female.isna(),
     }
-    for column, rows in wrong.items():
-        if rows.any():
-            row = int(np.argmax(rows))
+    meaning = "a barcode such as TCGA-05-4244", "a number of at least 0"
+    meaning += "0 (died) or 1 (censored)", "0, 1 or empty"
+    for (column, rows), what in zip(right.items(), meaning):
+        if not rows.all():
+            row = int(np.argmin(rows))
             raise ValueError(
-                f"{column} must be {MEANING[column]} in every row of {path.name}; got "
+                f"{column} must be {what} in every row of {path.name}; got "
                 f"{table[column].astype(object).iloc[row]!r} in row {row}."
             )
     return table

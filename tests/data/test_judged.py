@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probnb.data.judged import cut, draw_vote, judge
+from probnb.data.ferplus import cut, draw_vote, judge
 
 
 @given(

@@ -95,14 +95,19 @@ def test_without_censoring_all_rules_agree():
 @pytest.mark.parametrize(
     ("months", "died", "kwargs", "message"),
     [
-        ([10, -1], [1, 0], {}, r"months must be finite and at least 0; got -1.0 in row 1"),
+        ([10, -1], [1, 0], {}, r"months must be finite and at least 0; got -1 in row 1"),
         ([10, np.nan], [1, 0], {}, "months .* got nan in row 1"),
         ([10, 20], [1, 2], {}, "died must hold only 0 and 1; got 2"),
         ([10, 20, 30], [1, 0], {}, "same length; got 3 and 2"),
         ([10, 20], [0, 0], {}, "all 2 patients are censored"),
         ([70, 20], [0, 1], {"rule": "ipwc"}, "Did you mean 'ipcw'"),
         ([70, 20], [0, 1], {"horizon": 0}, "horizon must be a finite number"),
-        ([70, 20], [0, 1], {"strata": ["a"]}, "strata must have 2 rows"),
+        (
+            [70, 20],
+            [0, 1],
+            {"strata": ["a"]},
+            "strata and months must have the same length; got 1 and 2",
+        ),
         ([70, 20], [0, 1], {"reference": [False, False]}, "reference must have patients"),
     ],
 )

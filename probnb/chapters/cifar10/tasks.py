@@ -82,7 +82,7 @@ class Task:
         them differs from MSE_p by the same amount for every model, so that the curves of a
         training need no votes.
     votes : DataFrame or None
-        The other votes, as `probnb.data.judged.Judged` has them.
+        The other votes, as `probnb.data.ferplus.Judged` has them.
     """
 
     data: str
