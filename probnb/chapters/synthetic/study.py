@@ -38,7 +38,8 @@ def member_errors(results):
     """MSE_p of the ensemble's members: early-stopped trainings that differ in their seed alone."""
     rows = results.chosen[results.chosen["method"] == "ensemble"].drop_duplicates("fit")
     epochs = results.epochs.set_index(["fit", "epoch"])["mse_p"]
-    return pd.Series([100 * epochs.loc[key] for key in zip(rows["fit"], rows["best_epoch"])])
+    kept = [100 * epochs.loc[key] for key in zip(rows["fit"], rows["best_epoch"])]
+    return pd.Series(kept, dtype=float)
 
 
 def verdicts(result, chosen, metric="mse_p", reference="ce"):
