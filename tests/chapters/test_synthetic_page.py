@@ -84,3 +84,12 @@ def test_members_differ_in_their_seed_and_count_at_their_kept_epoch():
                            "mse_p": [0.1, 0.2, 0.3, 0.4]})  # fmt: skip
     chosen = pd.DataFrame({"method": "ensemble", "fit": ["a", "b"], "best_epoch": [2, 1]})
     assert study.member_errors(Results(None, chosen, epochs)).tolist() == pytest.approx([20, 30])
+
+
+def test_without_an_ensemble_there_are_no_members(trained):
+    splits, jobs, fits = trained
+    outcome = collect({name: jobs[name] for name in ("ce", "cape_bin")}, fits, splits)
+    summary_of_none = study.member_errors(outcome).describe()[
+        ["count", "mean", "std", "min", "max"]
+    ]
+    assert summary_of_none["count"] == 0 and summary_of_none.drop("count").isna().all()
