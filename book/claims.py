@@ -48,8 +48,8 @@ ledger.verdict_counts(claims)
 # %% [markdown]
 # **How runs decide.** A claim is one question: a difference, say, and the scenarios in which it must hold. It
 # is put to the seeds of each scenario. An interval of Student's distribution over seeds that lies on
-# the claimed side speaks for the claim, one on the other side against it; one training decides
-# nothing. A claim about every scenario holds if all five speak for it and is contradicted if one speaks
+# the claimed side speaks for the claim, one on the other side against it; fewer than three seeds
+# decide nothing. A claim about every scenario holds if all five speak for it and is contradicted if one speaks
 # against it. Claims about networks in general ("seen") are put to the scenarios that have several seeds, and
 # need two. CaPE has two rows and the benefit of the doubt: one of them is enough. *CE* is the mean of all
 # trainings of plain cross entropy. What the paper's tables answer to the same question is shown, but

@@ -116,7 +116,7 @@ def comparisons(table):
         for line in table.itertuples()
         if line.question.startswith("gap") and line.kind == "runs"
         for p in line.parts
-        if p["seeds"] > 1
+        if p["seeds"] > 2
     ]
     p = np.array([part[-1] for part in set(parts)], dtype=float)
     return {

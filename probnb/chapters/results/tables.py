@@ -171,7 +171,7 @@ def kept_trainings(runs):
 
 
 def differences(best, pairs, metric="mse_p", several=False):
-    """Compare pairs of rows in every scenario, or in those with several seeds: for forest plots.
+    """Compare pairs of rows in every scenario, or in those with three seeds or more: for forest plots.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def differences(best, pairs, metric="mse_p", several=False):
     for scenario, runs in best.items():
         for a, b in pairs:
             gap = evidence.compare(runs, a, b, metric)
-            if gap is not None and gap.seeds > several:
+            if gap is not None and gap.seeds > 2 * several:
                 seeds = f"{gap.seeds} seeds" if gap.seeds > 1 else "one training"
                 line = {"label": f"{scenario.capitalize()} ({seeds})"}
                 line |= {"pair": f"{label(a)} less {label(b)}", "scenario": scenario}
