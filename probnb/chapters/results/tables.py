@@ -171,7 +171,7 @@ def kept_trainings(runs):
 
 
 def differences(best, pairs, metric="mse_p", several=False):
-    """Compare pairs of rows in every scenario, or in those with three seeds or more: for forest plots.
+    """Compare pairs of rows in every scenario, or where there are three seeds or more: for forests.
 
     Returns
     -------
