@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from probnb.chapters.claims import ledger
+from probnb.experiment import evidence
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERVAL = re.compile(r"([-+]?\d+\.\d+) \[([-+]?\d+\.\d+), ([-+]?\d+\.\d+)\]")
@@ -40,3 +41,17 @@ def test_the_count_of_verdicts():
         f"({counts.loc['holds', 'reading']} of them by reading), {verdicts['contradicted']} are "
         f"contradicted, {verdicts['not resolved']} are not resolved"
     ) in findings()
+
+
+def test_what_it_says_of_every_training_on_photographs():
+    runs = evidence.find([ROOT / "results"], "synthetic", data="utkface", profile="cpu")
+    runs = runs[runs["variant"] == ""]
+    assert len(runs) >= 9
+    for line in runs.itertuples(index=False):
+        results, _ = evidence.tables(line)
+        kept = results.chosen[results.chosen["chosen"].astype(bool)]
+        kept = kept[kept["method"].isin(["cape_bin", "cape_kernel"])]
+        assert (kept["calibration_epochs"] <= 1).all(), line.name
+        epochs = results.epochs[results.epochs["fit"].str.match(r"ce$|ensemble member")]
+        at = epochs.loc[epochs.groupby("fit")["val_ce"].idxmin()]
+        assert (at["bias"].abs() < 0.106 / 2).all(), line.name
