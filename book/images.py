@@ -266,8 +266,7 @@ Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
 # from, and a checksum of each file; nothing in it is code. From Python:
 #
 # ```python
-# from probnb.experiment.model import load_model
-# from probnb.experiment.predict import predict_images
+# from probnb.experiment.model import load_model, predict_images
 #
 # model = load_model("model")
 # for name, probability, reason in predict_images(model, "new_images"):

@@ -422,7 +422,7 @@ tested = pd.concat(study.test_rows(like), ignore_index=True)
 # What validation data chose, and how many calibration epochs lie behind it:
 
 # %% tags=["remove-input", "hide-output"]
-from probnb.experiment.summary import chosen_table
+from probnb.experiment.evidence import chosen_table
 
 chosen_table(outcome.chosen)
 

@@ -191,9 +191,9 @@ facets = figures.finetuning_figure(outcome)
 # model:
 
 # %% tags=["remove-input"]
-from probnb.experiment import summary
+from probnb.experiment import evidence
 
-summary.chosen_table(outcome.chosen)
+evidence.chosen_table(outcome.chosen)
 
 # %% [markdown]
 # ## The table
@@ -210,7 +210,7 @@ from probnb.metrics import bootstrap
 result = bootstrap(y, predictions, p, replicates=replicates, seed=seed)
 
 # %% tags=["remove-input"]
-comparison = summary.comparison_table(result, scenario)
+comparison = evidence.comparison_table(result, scenario)
 comparison[["MSE_p", "KL_p"]]
 
 # %% tags=["remove-input"]

@@ -60,8 +60,7 @@ def main(arguments=None):
 
 def _predict(given):
     from . import store  # torch: after the arguments
-    from .experiment.model import load_model
-    from .experiment.predict import image_entries, predict_entries
+    from .experiment.model import image_entries, load_model, predict_entries
 
     model = load_model(given.model)
     total, entries = image_entries(given.images, given.key)

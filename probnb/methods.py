@@ -106,72 +106,53 @@ class Method:
         check_choice(self.kind, KINDS, "kind")
         check_choice(self.epoch, ("best", "last"), "epoch")
         check_integer(self.members, "members")
-        known = []
+        check_integer(self.folds, "folds", minimum=0)
+        check_integer(self.repeats, "repeats")
         for name, allowed in (("loss", LOSSES), ("targets", TARGETS)):
-            if isinstance(getattr(self, name), str):
+            if not callable(getattr(self, name)):
                 check_choice(getattr(self, name), allowed, name)
-            elif not callable(getattr(self, name)):
-                raise ValueError(f"{name} must be a name or callable; got {getattr(self, name)!r}.")
-        if self.start is not None:
-            known.append("finetune_learning_rate")
-            if self.targets == "resampled":
-                raise ValueError(
-                    "targets 'resampled' have nothing to memorise: start must be None."
-                )
-            self._check_start()
-        if isinstance(self.loss, str) and self.loss != "ce":
-            known.append(self.loss)
-        if isinstance(self.targets, str):
-            known += TARGETS[self.targets]
+        for name in self.recipe:
+            check_choice(name, RECIPE, "recipe")
         for name, values in self.grid.items():
-            if name not in known:
+            if name not in self.tunable:
                 raise ValueError(
-                    f"grid may have {', '.join(known) or 'nothing'} for loss {self.loss!r}, "
+                    f"grid may have {', '.join(self.tunable) or 'nothing'} for loss {self.loss!r}, "
                     f"targets {self.targets!r} and start {self.start!r}; got {name!r}."
                 )
             if not isinstance(values, tuple) or not values:
                 raise ValueError(f"grid[{name!r}] must be a tuple of values; got {values!r}.")
+        if refused := self._refused():
+            raise ValueError(refused)
 
-        self._check_teachers()
-        for name in self.recipe:
-            check_choice(name, RECIPE, "recipe")
+    @property
+    def tunable(self):
+        """Names that the grid may have."""
+        named = TARGETS[self.targets] if isinstance(self.targets, str) else ()
+        loss = (self.loss,) if isinstance(self.loss, str) and self.loss != "ce" else ()
+        return (*(("finetune_learning_rate",) if self.start else ()), *loss, *named)
+
+    def _refused(self):
+        """Why the fields cannot be combined; None where they can."""
+        start = METHODS[check_choice(self.start, METHODS, "start")] if self.start else None
+        if start and self.targets == "resampled":
+            return "targets 'resampled' have nothing to memorise: start must be None."
+        if start and (start.calibrator or start.members > 1 or start.epoch == "last"):
+            return f"start must be a row whose kept weights are one network's; not {self.start!r}."
         if self.targets == "held_out" and self.recipe.get("averaging"):
-            raise ValueError(
-                "recipe must not average the weights of a row with targets 'held_out', which "
-                "look at the network as it is."
-            )
-
-    def _check_teachers(self):
-        check_integer(self.folds, "folds", minimum=0)
-        check_integer(self.repeats, "repeats")
+            return "recipe must not average weights of a row whose targets look at the network."
         taught = self.targets in ("taught", "taught_platt")
         if taught != (self.teachers is not None):
-            raise ValueError(
-                "teachers must be a row's name for targets 'taught' and 'taught_platt', and None "
-                f"for others; got {self.teachers!r} for {self.targets!r}."
+            return (
+                f"teachers must be a row's name for targets 'taught' alone; got {self.teachers!r}."
             )
-        if not taught:
-            if self.folds or self.repeats > 1:
-                raise ValueError("folds and repeats are for rows with teachers.")
-            return
-        row = METHODS[check_choice(self.teachers, METHODS, "teachers")]
-        whole = row.calibrator is None and row.epoch == "best"
-        alone = row.members == 1 and row.start is None
-        if not whole or row.teachers or (self.folds and not alone):
-            raise ValueError(
-                "teachers must be a row whose kept weights are networks' own (for folds: one "
-                f"network's, from random weights); {self.teachers!r} is not."
-            )
-        if self.folds == 1:
-            raise ValueError("folds must be 0, or at least 2; got 1.")
-
-    def _check_start(self):
-        start = METHODS[check_choice(self.start, METHODS, "start")]
-        if start.calibrator is not None or start.members > 1 or start.epoch == "last":
-            raise ValueError(
-                f"start must be a row whose kept weights are one network's; {self.start!r} "
-                "averages, calibrates or takes the last epoch."
-            )
+        if self.folds == 1 or (not taught and (self.folds or self.repeats > 1)):
+            return f"folds must be 0 (without teachers) or at least 2; got {self.folds}."
+        row = METHODS[check_choice(self.teachers, METHODS, "teachers")] if taught else start
+        if taught and (row.calibrator or row.epoch == "last" or row.teachers):
+            return f"teachers must be a row of kept weights of its own; not {self.teachers!r}."
+        if taught and self.folds and (row.members > 1 or row.start):
+            return f"teachers of folds must be one network's, untuned; not {self.teachers!r}."
+        return None
 
 
 METHODS = {}
@@ -180,86 +161,82 @@ network of its figures, beta calibration, Mix-n-match with the isotonic step tha
 its tables have not, and the control for CaPE, which is fine-tuned in the same way without
 calibration epochs. The rows of other chapters follow; they run where they are named."""
 
+
+def _row(name, label, kind="extension", **fields):
+    METHODS[name] = Method(label, kind, **fields)
+
+
 _POST, _MODIFIED = "post-processing", "modified training"
 _RATES = {"finetune_learning_rate": (1e-2, 1e-3, 1e-1, 1e-4)}
 
 # Nothing to memorise, so nothing to stop early: its last epoch, at the end of the schedule.
-METHODS["resampled"] = Method(
-    "CE + resampled labels", "reference", targets="resampled", epoch="last"
-)
-METHODS["ce_overfit"] = Method("CE overfit", "cross entropy", epoch="last")
-METHODS["ce"] = Method("CE early-stop", "cross entropy")
-METHODS["temperature"] = Method("Temperature", _POST, calibrator="temperature")
-METHODS["platt"] = Method("Platt scaling", _POST, calibrator="platt")
-METHODS["dirichlet"] = Method("Dirichlet cal.", _POST, calibrator="dirichlet")
-METHODS["beta"] = Method("Beta cal.", _POST, calibrator="beta")
-METHODS["focal"] = Method("Focal loss", _MODIFIED, loss="focal", grid={"focal": (1.0, 2.0, 0.5)})
-METHODS["mixnmatch"] = Method("Mix-n-match", "ensemble", calibrator="mixnmatch")
-METHODS["mixnmatch_isotonic"] = Method(
-    "Mix-n-match, isotonic", "ensemble", calibrator="mixnmatch_isotonic"
-)
-METHODS["entropy"] = Method(
-    "Entropy reg.", _MODIFIED, loss="entropy", grid={"entropy": (0.3, 1.0, 0.1)}
-)
-METHODS["mmce"] = Method("MMCE reg.", _MODIFIED, loss="mmce", grid={"mmce": (1.0, 3.0, 0.3)})
-METHODS["ensemble"] = Method("Deep ensemble", "ensemble", members=5)
-METHODS["ce_finetuned"] = Method("CE fine-tuned", "cross entropy", start="ce", grid=_RATES)
-METHODS["cape_bin"] = Method(
-    "CaPE (bin)", "CaPE", targets="bin", start="ce", grid={**_RATES, "bins": (15, 5)}
-)
-METHODS["cape_kernel"] = Method("CaPE (kernel)", "CaPE", targets="kernel", start="ce", grid=_RATES)
+_row("resampled", "CE + resampled labels", "reference", targets="resampled", epoch="last")
+_row("ce_overfit", "CE overfit", "cross entropy", epoch="last")
+_row("ce", "CE early-stop", "cross entropy")
+_row("temperature", "Temperature", _POST, calibrator="temperature")
+_row("platt", "Platt scaling", _POST, calibrator="platt")
+_row("dirichlet", "Dirichlet cal.", _POST, calibrator="dirichlet")
+_row("beta", "Beta cal.", _POST, calibrator="beta")
+_row("focal", "Focal loss", _MODIFIED, loss="focal", grid={"focal": (1.0, 2.0, 0.5)})
+_row("mixnmatch", "Mix-n-match", "ensemble", calibrator="mixnmatch")
+_row("mixnmatch_isotonic", "Mix-n-match, isotonic", "ensemble", calibrator="mixnmatch_isotonic")
+_row("entropy", "Entropy reg.", _MODIFIED, loss="entropy", grid={"entropy": (0.3, 1.0, 0.1)})
+_row("mmce", "MMCE reg.", _MODIFIED, loss="mmce", grid={"mmce": (1.0, 3.0, 0.3)})
+_row("ensemble", "Deep ensemble", "ensemble", members=5)
+_row("ce_finetuned", "CE fine-tuned", "cross entropy", start="ce", grid=_RATES)
+_row("cape_bin", "CaPE (bin)", "CaPE", targets="bin", start="ce", grid={**_RATES, "bins": (15, 5)})
+_row("cape_kernel", "CaPE (kernel)", "CaPE", targets="kernel", start="ce", grid=_RATES)
 
 PAPER = tuple(METHODS)
 """The rows that a table has unless others are asked for."""
 
-METHODS["beginning_bin"] = Method(
-    "From the beginning (bin)", "extension", targets="bin", grid={"bins": (15,)}
-)
-METHODS["beginning_kernel"] = Method("From the beginning (kernel)", "extension", targets="kernel")
-METHODS["weighted_sum"] = Method(
+_row("beginning_bin", "From the beginning (bin)", targets="bin", grid={"bins": (15,)})
+_row("beginning_kernel", "From the beginning (kernel)", targets="kernel")
+_row(
+    "weighted_sum",
     "CaPE, weighted sum",
-    "extension",
     targets="bin",
     start="ce",
     grid={**_RATES, "mix": (1.0, 3.0, 0.3), "bins": (15,)},
 )
-METHODS["cape_ensemble"] = Method(
-    "CaPE in an ensemble", "extension", targets="bin", start="ce", members=5, grid={"bins": (15,)}
+_row(
+    "cape_ensemble",
+    "CaPE in an ensemble",
+    targets="bin",
+    start="ce",
+    members=5,
+    grid={"bins": (15,)},
 )
-METHODS["ensemble_platt"] = Method(
-    "Ensemble, then Platt", "extension", members=5, calibrator="platt"
+_row("ensemble_platt", "Ensemble, then Platt", members=5, calibrator="platt")
+_row(
+    "focal_platt", "Focal, then Platt", loss="focal", calibrator="platt", grid={"focal": (1.0, 2.0)}
 )
-METHODS["focal_platt"] = Method(
-    "Focal, then Platt", "extension", loss="focal", calibrator="platt", grid={"focal": (1.0, 2.0)}
-)
-METHODS["smoothed"] = Method(
-    "Label smoothing", "extension", targets="smoothed", grid={"smoothing": (0.1, 0.05, 0.2)}
-)
-METHODS["cape_held_out"] = Method(
+_row("smoothed", "Label smoothing", targets="smoothed", grid={"smoothing": (0.1, 0.05, 0.2)})
+_row(
+    "cape_held_out",
     "CaPE, p_emp held out",
-    "extension",
     targets="held_out",
     start="ce",
     grid={**_RATES, "bins": (15, 5)},
 )
 _COSINE = {"schedule": "cosine"}
-METHODS["ce_cosine"] = Method("CE, cosine", "extension", recipe=_COSINE)
-METHODS["ce_averaged"] = Method("CE, averaged weights", "extension", recipe={"averaging": 0.99})
-METHODS["ce_hygiene"] = Method(
-    "CE, cosine and averaged", "extension", recipe={**_COSINE, "averaging": 0.99}
+_row("ce_cosine", "CE, cosine", recipe=_COSINE)
+_row("ce_averaged", "CE, averaged weights", recipe={"averaging": 0.99})
+_row("ce_hygiene", "CE, cosine and averaged", recipe={**_COSINE, "averaging": 0.99})
+_FOLDS = {"teachers": "ce", "folds": 5}
+_row("crossfit", "Cross-fitted", targets="taught", **_FOLDS)
+_row("crossfit_platt", "Cross-fitted, Platt", targets="taught_platt", **_FOLDS)
+_row(
+    "crossfit_mixed",
+    "Cross-fitted, half outcomes",
+    targets="taught",
+    grid={"share": (0.5,)},
+    **_FOLDS,
 )
-_FOLDS = {"kind": "extension", "teachers": "ce", "folds": 5}
-METHODS["crossfit"] = Method("Cross-fitted", targets="taught", **_FOLDS)
-METHODS["crossfit_platt"] = Method("Cross-fitted, Platt", targets="taught_platt", **_FOLDS)
-METHODS["crossfit_mixed"] = Method(
-    "Cross-fitted, half outcomes", targets="taught", grid={"share": (0.5,)}, **_FOLDS
-)
-METHODS["distilled"] = Method(
-    "Distilled ensemble", "extension", targets="taught", teachers="ensemble"
-)
-METHODS["self_distilled"] = Method(
+_row("distilled", "Distilled ensemble", targets="taught", teachers="ensemble")
+_row(
+    "self_distilled",
     "Mean of own predictions",
-    "extension",
     targets="running",
     start="ce",
     grid={**_RATES, "share": (0.5,)},

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-__all__ = ["header", "key", "load", "load_or_set_aside", "part", "replace_file", "save"]
+__all__ = ["key", "load", "load_or_set_aside", "replace_file", "save", "write_run"]
 
 
 def key(configuration):
@@ -108,7 +109,9 @@ def load(path):
 
 
 def header(path):
-    """Return the metadata of a stored file, as `load` does, without reading its tensors."""
+    """Return the metadata of a stored file, as `load` does but for its tensors; None: no file."""
+    if not Path(path).exists():
+        return None
     with open(path, "rb") as file:
         found = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
     return json.loads(found["meta"]) | {"sha256": found["sha256"]}
@@ -121,20 +124,14 @@ def load_or_set_aside(path):
     try:
         return load(path)
     except ValueError as error:
-        set_aside(path, error)
+        name = Path(path).name
+        os.replace(path, f"{path}.damaged")
+        warnings.warn(
+            f"{name} is damaged and was set aside as {name}.damaged; its work is done again "
+            f"({error})",
+            stacklevel=2,
+        )
         return None
-
-
-def set_aside(path, reason):
-    """Rename a damaged file, so that its work is done again, and say so in a warning."""
-    path = Path(path)
-    aside = path.with_name(f"{path.name}.damaged")
-    os.replace(path, aside)
-    warnings.warn(
-        f"{path.name} is damaged and was set aside as {aside.name}; its work is done again "
-        f"({reason})",
-        stacklevel=3,
-    )
 
 
 def part(tensors, prefix):
@@ -159,6 +156,15 @@ def replace_file(path, write):
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_run(folder, tables, record):
+    """Write tables (by name) as Parquet and their record as ``run.json``, each whole or not."""
+    for name, table in tables.items():
+        write = partial(table.to_parquet, index=False, compression="zstd")
+        replace_file(Path(folder, f"{name}.parquet"), write)
+    text = json.dumps(record, indent=1, default=plain) + "\n"
+    replace_file(Path(folder, "run.json"), lambda path: path.write_text(text))
 
 
 def plain(value):

@@ -14,15 +14,13 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from unittest import mock
 
 import filelock
 import joblib
 import torch
 import tqdm.auto
-from lightning_fabric.plugins.environments.lightning import (
-    LightningEnvironment,
-    find_free_network_port,
-)
+from lightning_fabric.plugins.environments import lightning
 from torch import nn
 
 from ..data.base import ProbabilityData, Splits
@@ -114,10 +112,9 @@ class Place:
 
     def call(self, calls):
         """Run joblib's delayed calls, as many at a time as there are workers."""
-        if self.spread or self.workers == 1:
-            return [function(*arguments) for function, arguments, _ in calls]
+        count = 1 if self.spread else max(1, min(self.workers, len(calls)))
         with self._processes(self.workers):
-            return joblib.Parallel(n_jobs=min(self.workers, len(calls)), batch_size=1)(calls)
+            return joblib.Parallel(n_jobs=count, batch_size=1)(calls)
 
     def _processes(self, count):
         """Joblib's processes, each with its share of the cores; one core on a CPU."""
@@ -133,32 +130,26 @@ class Shared:
     """
 
     def __init__(self, splits):
-        self._splits = splits
-
-    def splits(self):
-        """Return the splits."""
-        return self._splits
+        self.splits, self._packed = splits, None
 
     def __getstate__(self):
-        if "_packed" not in self.__dict__:
-            self._packed = {k: _pack(part) for k, part in self._splits.parts().items()}
-        return {"parts": self._packed, "source": self._splits.source}
+        if self._packed is None:
+            self._packed = {name: _pack(part) for name, part in self.splits.parts().items()}
+        return self._packed, self.splits.source
 
     def __setstate__(self, state):
-        parts = {name: _unpack(*packed) for name, packed in state["parts"].items()}
-        self._splits = Splits(**parts, source=state["source"])
+        parts = {
+            name: ProbabilityData(**known, **{k: torch.from_numpy(v) for k, v in arrays.items()})
+            for name, (known, arrays) in state[0].items()
+        }
+        self.__init__(Splits(**parts, source=state[1]))
 
 
 def _pack(data):
     known = {f.name: getattr(data, f.name) for f in fields(data)}
-    plain = torch.is_tensor(data.inputs) and data.inputs.dtype != torch.bfloat16
-    return known | ({"inputs": data.inputs.cpu().numpy()} if plain else {}), plain
-
-
-def _unpack(known, plain):
-    return ProbabilityData(
-        **known | ({"inputs": torch.from_numpy(known["inputs"])} if plain else {})
-    )
+    if not torch.is_tensor(data.inputs) or data.inputs.dtype == torch.bfloat16:
+        return known, {}
+    return known, {"inputs": known.pop("inputs").cpu().numpy()}
 
 
 @contextmanager
@@ -178,14 +169,14 @@ def _free(folder, slots):
 
 
 def _spread(place, train, arguments):
-    port = find_free_network_port()
+    port = lightning.find_free_network_port()
     with place._processes(place.devices):
         if joblib.effective_n_jobs(place.devices) < place.devices:
             raise RuntimeError(
                 f"devices must be 1 where joblib can start no processes; got {place.devices}."
             )
         joblib.Parallel(n_jobs=place.devices, batch_size=1)(
-            joblib.delayed(_run_rank)(place, port, rank, train, arguments)
+            joblib.delayed(_run_rank)(place, str(port), str(rank), train, arguments)
             for rank in range(place.devices)
         )
 
@@ -193,43 +184,21 @@ def _spread(place, train, arguments):
 def _run_rank(place, port, rank, train, arguments):
     """What each of the processes does: join the others, train, part."""
     warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is deprec")
-    with _not_an_orphan():
-        here = _Rank(rank, port)
+    # So Fabric knows that its processes run already, on one machine, and which this is.
+    known = {"LOCAL_RANK": rank, "NODE_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    with _not_an_orphan(), mock.patch.dict(os.environ, known):
+        here = lightning.LightningEnvironment()
         fabric = make_fabric(place.device, place.precision, place.devices, here)
         fabric.launch()
         train(*arguments, fabric)
         torch.distributed.destroy_process_group()  # joblib ends processes that did not get here
 
 
-class _Rank(LightningEnvironment):
-    """Tells Fabric that its processes run already, on one machine, and which this is."""
-
-    creates_processes_externally = True
-    main_address, main_port = "127.0.0.1", None
-
-    def __init__(self, rank, port):
-        super().__init__()
-        self.rank, self.main_port = rank, port
-
-    def local_rank(self):
-        """Number of this process."""
-        return self.rank
-
-    def node_rank(self):
-        """Number of this machine."""
-        return 0
-
-
 @contextmanager
 def _not_an_orphan():
     """End this process, though it wait for others, once the one that started it is gone."""
     parent = os.getppid()
-
-    def look():
-        if os.getppid() != parent:
-            os._exit(1)
-
-    with _meanwhile(look, 1):
+    with _meanwhile(lambda: os.getppid() == parent or os._exit(1), 1):
         yield
 
 
@@ -286,13 +255,12 @@ class Epochs:
 
     def count(self, record):
         """Count one more; the bar counts on `expected` of them at most."""
-        self.seen += 1
-        self._add(int(self.seen <= self.expected))
+        if self.seen < self.expected:
+            self.finish(self.seen + 1)
 
-    def finish(self):
+    def finish(self, seen=None):
         """Count what was spared: resumed, stopped early, or another's work."""
-        self._add(max(0, self.expected - self.seen))
-
-    def _add(self, epochs):
+        seen = self.expected if seen is None else seen
         with open(Path(self.folder, "epochs"), "a") as file:
-            file.write(f"{self.label}\n" * epochs)
+            file.write(f"{self.label}\n" * (seen - self.seen))
+        self.seen = seen

@@ -15,9 +15,11 @@ from .. import metrics
 from ..methods import METHODS
 from ..metrics import METRICS, Difference, bootstrap, difference
 from ..metrics.sample import check_sample
+from ..published import published
+from .profiles import GRID_FIELDS
 from .results import find_runs, on_test, read_results
 
-__all__ = ["KIND", "compare", "find", "kinds", "scores", "values"]
+__all__ = ["chosen_table", "compare", "comparison_table", "find", "kinds", "scores", "values"]
 
 KIND = ["chapter", "task", "data", "inputs", "profile", "variant", "size"]
 """Columns that runs of one kind share; `variant` names what was altered of a profile."""
@@ -42,22 +44,18 @@ def find(folders, chapter=None, **wanted):
     DataFrame
         One line a run: the columns of `KIND`, ``seed``, ``name`` and ``run`` (the `StoredRun`).
     """
-    chapters = [chapter] if chapter else ["synthetic", "cifar10", "real_world"]
     lines = {}
-    for one in chapters:
+    for one in [chapter] if chapter else ["synthetic", "cifar10", "real_world"]:
         for run in find_runs(folders, one, **wanted):
             record = run.record
             name = run.directory.name
             usual = "{task}-{data}-{profile}-seed{seed}".format(**record)
-            line = {
-                "chapter": one,
-                **{k: record[k] for k in ("task", "data", "profile", "seed")},
+            known = {
                 "inputs": record.get("inputs", ""),
                 "variant": name.removeprefix(usual).lstrip("-"),
                 "size": (record.get("settings") or {}).get("size") or 0,
-                "name": name,
-                "run": run,
             }
+            line = record | known | {"chapter": one, "name": name, "run": run}
             lines.setdefault((one, name), line)
     return pd.DataFrame(list(lines.values()), columns=[*KIND, "seed", "name", "run"])
 
@@ -107,24 +105,16 @@ def _values(directory, metric):
     if METRICS[metric].needs_truth and "p" not in test:
         return {}
     found = {name: _metric(test, name, metric) for name in methods_of(test)}
-    members = _members(results.epochs, metric)
-    if len(members):
-        found["ce_mean"] = float(np.mean(members))
+    epochs = results.epochs[results.epochs["fit"].str.match("ce$|ensemble member=")]
+    if metric in epochs and len(epochs):  # at the epoch that validation keeps
+        kept = epochs.groupby("fit", sort=False)["val_ce"].idxmin()
+        found["ce_mean"] = float(np.mean(epochs.loc[kept, metric].to_numpy()))
     return found
 
 
 def methods_of(test):
     """Return the methods among the columns of a table of predictions, in the order of tables."""
     return [name for name in METHODS if name in test]
-
-
-def _members(epochs, metric):
-    """The metric of each training of plain cross entropy at the epoch that validation keeps."""
-    if metric not in epochs:
-        return []
-    names = [f for f in epochs["fit"].unique() if f == "ce" or f.startswith("ensemble member=")]
-    kept = [epochs[epochs["fit"] == name].set_index("epoch") for name in names]
-    return [fit.loc[fit["val_ce"].idxmin(), metric] for fit in kept]
 
 
 def scores(runs, names=("mse_p", "brier")):
@@ -226,3 +216,74 @@ def _resampled(test, pair, metric, grouped):
     return bootstrap(
         test["y"], columns, replicates=REPLICATES, metrics=[metric], progress=False, **given
     )
+
+
+def comparison_table(result, scenario):
+    """Put the measured table beside the paper's, both times 100.
+
+    Parameters
+    ----------
+    result : probnb.metrics.resampling.Bootstrap
+        Metrics of every method on the test data.
+    scenario : str
+        Scenario or task of the paper, for its numbers.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One line a method; for each metric a column ``ours`` with one bootstrap standard deviation
+        and, where the paper has numbers, a column ``paper``. Marked values are misprints or
+        suspect; see `probnb.published.published`.
+    """
+    std, paper, columns = result.std(), published(scenario), {}
+    for metric in result.point.columns:
+        pairs = zip(100 * result.point[metric], 100 * std[metric])
+        columns[METRICS[metric].label, "ours"] = [_spread(value, error) for value, error in pairs]
+        printed = paper[paper["metric"] == metric].set_index("method")
+        if len(printed):
+            rows = printed.reindex(result.point.index).itertuples()
+            columns[METRICS[metric].label, "paper"] = [
+                "–" if np.isnan(row.value) else _spread(row.value, row.std) + "*" * bool(row.mark)
+                for row in rows
+            ]
+    labels = [METHODS[name].label for name in result.point.index]
+    return pd.DataFrame(columns, index=pd.Index(labels, name="×100"))
+
+
+def _spread(value, error):
+    gap = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
+    return f"{value:.2f}" + ("" if np.isnan(error) else f"{gap}{error:.2f}")
+
+
+def chosen_table(chosen):
+    """Show what validation data chose in each row, without the rows that only post-process CE.
+
+    Parameters
+    ----------
+    chosen : pandas.DataFrame
+        As `probnb.experiment.results.Results.chosen`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One line a candidate that was trained for its row.
+    """
+    own = [m for m in chosen["method"].unique() if METHODS[m].calibrator is None]
+    rows = chosen[chosen["method"].isin(own) & (chosen["method"] != "ce_overfit")]
+    tuned = [c for c in GRID_FIELDS if c in rows and rows[c].notna().any()]
+    return pd.DataFrame(
+        {
+            "tried": [_settings(row) for row in rows[tuned].to_dict("records")],
+            "validation CE": [f"{value:.4f}" for value in rows["val_ce"]],
+            "kept epoch": rows["best_epoch"].to_numpy(),
+            "calibration epochs": rows["calibration_epochs"].to_numpy(),
+            "chosen": np.where(rows["chosen"], "✓", ""),
+        },
+        index=pd.Index([METHODS[m].label for m in rows["method"]], name=""),
+    )
+
+
+def _settings(row):
+    """Values that a candidate has, by name."""
+    given = {name.removeprefix("finetune_"): value for name, value in row.items() if value == value}
+    return ", ".join(f"{name} {value:g}" for name, value in given.items())

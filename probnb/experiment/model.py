@@ -1,30 +1,38 @@
-"""A trained network with its calibrator, as something to keep: one folder, no pickle.
+"""A trained network with its calibrator, to keep in one folder and to predict new images with.
 
-The folder holds the weights (safetensors), the calibrator (JSON) and ``model.json``: how to prepare
-an image, which network it is, what it was trained on and by which version, and a checksum of every
-file.
+Nothing in the folder is pickle. It holds the weights (safetensors), the calibrator (JSON) and
+``model.json``: how to prepare an image, which network it is, what it was trained on and by which
+version, and a checksum of every file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import torch
+from joblib import Parallel, delayed
 from scipy.special import softmax
 
 from .. import __version__, calibrators, store
 from ..calibrators import logits_from_probabilities
 from ..data.base import ProbabilityData
+from ..data.files import LINKED, PICTURE, list_files, read_files
+from ..data.image_arrays import is_array, open_array
+from ..data.pictures import decode, decode_array
 from ..training.batches import make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 
-__all__ = ["KeptModel", "check_model_folder", "load_model", "map_input", "save_model"]
+__all__ = ["KeptModel", "check_model_folder", "load_model", "predict_images", "save_model"]
+
+log = logging.getLogger(__name__)
 
 FORMAT = 1
 RECORD = "model.json"
@@ -72,8 +80,12 @@ class KeptModel:
     record: dict = field(default_factory=dict)
     _built: dict = field(default_factory=dict, init=False, repr=False)
 
-    def predict(self, inputs, device="auto", precision="32-true", batch_size=256):
+    def predict(self, inputs, device="auto", batch_size=256):
         """Return the probability of outcome 1 for each row.
+
+        In full precision, which gives the same probabilities to 1e-5 on any device, whatever
+        precision the network was trained in; bfloat16 is off by hundredths where a network is sure
+        of itself.
 
         Parameters
         ----------
@@ -82,10 +94,6 @@ class KeptModel:
             trained on.
         device : {"auto", "cpu", "cuda", "mps"}, default="auto"
             Where to compute.
-        precision : str, default="32-true"
-            As Lightning Fabric names it. Full precision gives the same probabilities to 1e-5
-            on any device, whatever precision the network was trained in; bfloat16 is off by
-            hundredths where a network is sure of itself.
         batch_size : int, default=256
             Rows at a time.
 
@@ -94,16 +102,15 @@ class KeptModel:
         ndarray of shape (n,)
             float64.
         """
-        return self.probabilities(self.logits(inputs, device, precision, batch_size))
+        return self.probabilities(self.logits(inputs, device, batch_size))
 
     def probabilities(self, logits):
         """Return the probabilities that follow from `logits`: averaged, then calibrated."""
-        p = softmax(logits, axis=2)[:, :, 1].mean(axis=0)
-        if self.calibrator is None or not len(p):
-            return p
+        if self.calibrator is None or not logits.shape[1]:
+            return softmax(logits, axis=2)[:, :, 1].mean(axis=0)
         return self.calibrator.predict_proba(map_input(logits))[:, 1]
 
-    def logits(self, inputs, device="auto", precision="32-true", batch_size=256):
+    def logits(self, inputs, device="auto", batch_size=256):
         """Return the logits of each member before calibration, (members, n, 2)."""
         data = inputs
         if not isinstance(data, ProbabilityData):
@@ -114,24 +121,20 @@ class KeptModel:
             )
         if not len(data):
             return np.zeros((len(self.members), 0, 2))
-        fabric, networks = self._ready(device, precision)
+        if device not in self._built:
+            self._built[device] = self._on(make_fabric(device, "32-true"))
+        fabric, networks = self._built[device]
         data = replace(data, scale=self.scale).to(fabric.device)
         with torch.backends.cudnn.flags(allow_tf32=False):  # ten bits, as in half precision
             logits = [predict_logits(fabric, net, data, batch_size) for net in networks]
         return np.array([z.cpu().double().numpy() for z in logits])
 
-    def _ready(self, device, precision):
-        """The networks on a device, built once."""
-        if (device, precision) not in self._built:
-            fabric, networks = make_fabric(device, precision), []
-            for weights in self.members:
-                with torch.device("meta"):  # no weights are drawn only to be replaced
-                    net = self.network.build(torch.empty(1, self.channels))
-                full = {k: v.float() if v.is_floating_point() else v for k, v in weights.items()}
-                net.load_state_dict(full, assign=True)  # whatever they were kept in
-                networks.append(fabric.setup(net))
-            self._built[device, precision] = fabric, networks
-        return self._built[device, precision]
+    def _on(self, fabric):
+        networks = []
+        for weights in self.members:
+            networks.append(self.network.build(torch.empty(1, self.channels)))
+            networks[-1].load_state_dict(weights)  # whatever precision they were kept in
+        return fabric, [fabric.setup(net) for net in networks]
 
     def calibrated(self, calibrator, data, logits=None):
         """Return the same model with a calibrator fitted to it on validation data."""
@@ -170,8 +173,7 @@ def save_model(folder, model):
             f"{model.network.name}."
         )
     folder = check_model_folder(folder)
-    temporary = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
-    old = folder.with_name(f"{folder.name}.{os.getpid()}.old")
+    temporary, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{k}") for k in ("tmp", "old"))
     try:
         _write(temporary, model)
         if folder.exists():
@@ -190,9 +192,6 @@ def check_model_folder(folder):
         raise ValueError(f"model_dir must be a folder; {folder} is a file.")
     if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).exists():
         raise ValueError(f"model_dir must be empty or hold a model; {folder} holds something else.")
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not os.access(there, os.W_OK):
-        raise ValueError(f"model_dir must be a folder that can be written; {there} cannot.")
     return folder
 
 
@@ -241,24 +240,15 @@ def load_model(folder):
     record = _read_record(folder)
     for name, expected in record["files"].items():
         path = folder / Path(name).name
-        if not path.is_file():
-            raise FileNotFoundError(f"model: {path} is missing.")
-        if (found := _sum(path.read_bytes())) != expected:
-            raise ValueError(
-                f"model: {path} is damaged: its SHA-256 starts with {found[:12]}, that of the "
-                f"file which was saved with {expected[:12]}. Copy it again from where it came."
-            )
-    names = sorted(
-        (name for name in record["files"] if name.startswith("member-")),
-        key=lambda name: int(name.removeprefix("member-").split(".")[0]),
-    )
+        if _sum(path.read_bytes()) != expected:
+            raise ValueError(f"model: {path} is damaged; copy it again from where it came.")
     calibrator = None
     if "calibrator.json" in record["files"]:
         calibrator = calibrators.load(folder / "calibrator.json")
-    scale = record["scale"]
+    members, scale = sum(name.startswith("member-") for name in record["files"]), record["scale"]
     return KeptModel(
         network(record["network"]["name"], **record["network"]["settings"]),
-        tuple(store.load(folder / name)[0] for name in names),
+        tuple(store.load(folder / f"member-{i}.safetensors")[0] for i in range(members)),
         record["channels"],
         scale and tuple(torch.tensor(part).reshape(1, -1, 1, 1) for part in scale),
         calibrator,
@@ -291,3 +281,106 @@ def _read_record(folder):
 
 def _sum(data):
     return hashlib.sha256(data).hexdigest()
+
+
+def predict_images(model, images, device="auto", batch_size=256, key=None):
+    """Predict for every image of a folder, an archive or an array, batch by batch.
+
+    Parameters
+    ----------
+    model : KeptModel
+        From `probnb.experiment.model.load_model`.
+    images : path-like
+        A single image, a folder, a tar or zip, or an array; see `probnb.data.images`.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where to compute.
+    batch_size : int, default=256
+        Images at a time.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Yields
+    ------
+    name : str or int
+        The image's file, or its row.
+    probability : float or None
+        Of outcome 1; None for an image that cannot be read.
+    reason : str or None
+        Why not.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at `images`.
+    ValueError
+        If it holds no images at all.
+    """
+    _, entries = image_entries(images, key)
+    yield from predict_entries(model, entries, device, batch_size)
+
+
+def predict_entries(model, entries, device="auto", batch_size=256):
+    """As `predict_images`, for the entries that `image_entries` found."""
+    if model.size is None:
+        raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    for block in iter(lambda: list(islice(entries, batch_size)), []):
+        decoded = Parallel(n_jobs=-1, prefer="threads")(
+            delayed(_decode)(content, reason, model) for _, content, reason in block
+        )
+        good = [image for image, _ in decoded if image is not None]
+        p = iter(model.predict(np.stack(good), device, batch_size) if good else ())
+        for (name, _, _), (image, reason) in zip(block, decoded):
+            yield name, None if image is None else float(next(p)), reason
+
+
+def image_entries(images, key=None):
+    """Find the images that there are to predict: those that training would find.
+
+    Parameters
+    ----------
+    images : path-like
+        As for `predict_images`.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Returns
+    -------
+    total : int
+        How many.
+    entries : iterator
+        Of each its name, its content (bytes, an array, or None) and why it has none; folders
+        that are links are among them. A warning says what else is left out.
+    """
+    path = Path(images).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
+    if is_array(path):
+        array = open_array(path, key)[0]
+        n = array.shape[0]
+        if not n:
+            raise ValueError(f"images: {str(path)!r} holds no rows.")
+        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
+    if path.is_file() and PICTURE.search(path.name):
+        return 1, iter([(path.name, path.read_bytes(), None)])
+    listing = list_files(path)
+    pictures = listing.pictures()
+    names = {listing.files[name]: name for name in pictures if name in listing.files}
+    if left := listing.left_out():
+        log.warning("%s", left)
+    unread = [(name, None, reason) for name, reason in listing.skipped.items()
+              if reason == LINKED or name in pictures]  # fmt: skip
+    if not names and not unread:
+        raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
+    why = "the file cannot be read"
+    found = ((names[place], content, why) for place, content in read_files(path, names))
+    return len(names) + len(unread), chain(unread, found)
+
+
+def _decode(content, reason, model):
+    if content is None:
+        return None, reason
+    try:
+        make = decode_array if isinstance(content, np.ndarray) else decode
+        return make(content, model.size, model.aspect)[0], None
+    except ValueError as error:
+        return None, str(error)

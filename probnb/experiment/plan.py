@@ -167,13 +167,8 @@ def _teachers(method, profile, network, seed):
 
 def _grid(method, profile):
     """The values that a row tries: the profile's where it has some, else its own first ones."""
-    fitting = {method.loss} if isinstance(method.loss, str) else set()
-    if isinstance(method.targets, str):
-        fitting |= {*TARGETS[method.targets]}
-    if method.start is not None:
-        fitting.add("finetune_learning_rate")
     own = {name: values[: profile.candidates] for name, values in method.grid.items()}
-    return own | {name: values for name, values in profile.grid.items() if name in fitting}
+    return own | {name: v for name, v in profile.grid.items() if name in method.tunable}
 
 
 def _targets(name, settings, profile):
@@ -198,8 +193,8 @@ def _recipe(method, profile, settings, seed, member):
     if method.start is not None:
         return replace(usual, **method.recipe)
     adversarial = profile.adversarial if method.members > 1 else 0.0
-    plain = method.loss == "ce" and method.targets == "observed" and not (member or adversarial)
-    plain = plain and not method.recipe
+    plain = method.loss == "ce" and method.targets == "observed"
+    plain = plain and not (member or adversarial or method.recipe)
     # Plain cross entropy goes on to overfit, for the figures; resampled labels leave nothing to
     # memorise, so that nothing need be stopped and the rate falls to 0 as planned.
     endless = plain or method.targets == "resampled" or method.epoch == "last"

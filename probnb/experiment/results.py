@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -111,10 +110,14 @@ def collect(jobs, fits, splits, rows=METHODS):
         pd.DataFrame(fits[job].history).assign(fit=label, method=label.split()[0])
         for job, label in names.items()
     ]
+    own = {name: rows[name] for name in jobs if rows[name] != METHODS.get(name)}
     made = {
         "digest": splits.digest,
         "augment": [configuration(step) for step in splits.train.augment],
-        "rows": {name: _spelt(rows[name]) for name in jobs if rows[name] != METHODS.get(name)},
+        "rows": {
+            name: vars(row) | {k: configuration(getattr(row, k)) for k in ("loss", "targets")}
+            for name, row in own.items()
+        },
     }
     return Results(
         pd.concat(tables, ignore_index=True),
@@ -125,18 +128,11 @@ def collect(jobs, fits, splits, rows=METHODS):
     )
 
 
-def _spelt(method):
-    """A row as JSON can hold it."""
-    known = {f.name: getattr(method, f.name) for f in fields(method)}
-    return known | {name: configuration(known[name]) for name in ("loss", "targets")}
-
-
 def _known(data, split):
     """What is known of the rows of one part."""
     columns = {"split": split, "id": data.ids, "y": _numpy(data.outcomes).astype(int)}
-    columns |= {"p": _numpy(data.probabilities), "weight": _numpy(data.weights)}
-    columns["group"] = data.groups
-    return pd.DataFrame({name: value for name, value in columns.items() if value is not None})
+    more = {"p": _numpy(data.probabilities), "weight": _numpy(data.weights), "group": data.groups}
+    return pd.DataFrame(columns | {k: v for k, v in more.items() if v is not None})
 
 
 def _numpy(values):
@@ -170,10 +166,9 @@ def _cross_entropy(p, data):
 
 def _kept(method, job, fits):
     """Which epoch a row reads, and how many calibration epochs lie behind its weights."""
-    fit = fits[job]
-    last = len(fit.history) - 1 if method.epoch == "last" else fit.best_epoch
-    behind = sum(row["calibration"] for row in fit.history[: last + 1])
-    if job.start is not None and job.start in fits:
+    last = len(fits[job].history) - 1 if method.epoch == "last" else fits[job].best_epoch
+    behind = sum(row["calibration"] for row in fits[job].history[: last + 1])
+    if job.start in fits:
         behind += fits[job.start].calibration_epochs
     return {
         "best_epoch": last,
@@ -253,8 +248,8 @@ def write_results(directory, results, changed=None, **facts):
         "trained_by_other_code": list(results.foreign),
         "epochs": len(results.epochs.query("epoch > 0")),
     }
-    for name, column in (("cpu_seconds", "cpu_seconds"), ("wall_seconds", "seconds")):
-        record[name] = round(float(results.epochs.get(column, pd.Series()).sum()), 1)
+    spent = results.epochs[["cpu_seconds", "seconds"]].sum().round(1)
+    record["cpu_seconds"], record["wall_seconds"] = spent.tolist()
     record = json.loads(json.dumps(record, default=store.plain))  # what a reader of it will see
     name = "{task}-{data}-{profile}-seed{seed}".format(**facts)
     if record["altered"]:  # an altered recipe never passes for the profile
@@ -268,11 +263,7 @@ def write_results(directory, results, changed=None, **facts):
             f"{folder.name}.",
             stacklevel=2,
         )
-    for table in TABLES:
-        write = partial(getattr(results, table).to_parquet, index=False, compression="zstd")
-        store.replace_file(folder / f"{table}.parquet", write)
-    text = json.dumps(record, indent=1) + "\n"
-    store.replace_file(folder / "run.json", lambda path: path.write_text(text))
+    store.write_run(folder, {name: getattr(results, name) for name in TABLES}, record)
     return StoredRun(folder, record)
 
 
@@ -318,11 +309,7 @@ class StoredRun:
 def read_results(run):
     """Read a stored run's `Results`; FileNotFoundError names a file that is missing."""
     folder = Path(getattr(run, "directory", run))
-    paths = {name: folder / f"{name}.parquet" for name in TABLES}
-    for path in paths.values():
-        if not path.exists():
-            raise FileNotFoundError(f"run must hold the tables of a run; {path} is missing.")
-    return Results(**{name: pd.read_parquet(path) for name, path in paths.items()})
+    return Results(**{name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES})
 
 
 def on_test(predictions):
@@ -362,11 +349,11 @@ def find_runs(folders, chapter, **wanted):
             record["altered"] = bool(record.get("altered") or record.get("mirror"))
             if all(record.get(key) == value for key, value in wanted.items()):
                 found.append(StoredRun(path.parent, record))
-    order = list(PROFILES)[::-1]
+    order = {profile: -place for place, profile in enumerate(PROFILES)}
 
     def rank(run):
         r = run.record
-        place = order.index(r["profile"]) if r["profile"] in order else len(order)
+        place = order.get(r["profile"], 1)
         return (r["data"] in ("drawn", "simulated"), place, r["altered"], r["seed"])
 
     return sorted(found, key=rank)

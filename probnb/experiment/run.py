@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import filelock
@@ -80,21 +81,24 @@ def run_jobs(
         check_devices(devices, device),
         workers or (joblib.cpu_count() if device == "cpu" else devices),
     )
-    labels = _labels(jobs)
+    labels = {}
+    for name, row in jobs.items() if isinstance(jobs, Mapping) else [("training", jobs)]:
+        for job in row:
+            labels.setdefault(job, METHODS[name].label if name in METHODS else name)
     every = list(dict.fromkeys(step for job in labels for step in lineage(job)))
-    augment = splits.train.augment
     work = {
-        job: Work(stored_path(job, splits, directory, device), fingerprint(job, augment))
+        job: Work(
+            stored_path(job, splits, directory, device), fingerprint(job, splits.train.augment)
+        )
         for job in every
     }
     for one in work.values():
         store.load_or_set_aside(one.path)  # a damaged one is made again
-    stale = _stale(work)
-    again = set()
+    stale, again = _stale(work), []
     for job in every:  # also what rests on one that is made again: it is looked at then
         missing = stale[job] is None or (retrain and stale[job])
         if missing or any(one in again for one in before(job)):
-            again.add(job)
+            again.append(job)
     kept = [job for job in every if stale[job] and job not in again]
     if kept:
         names = ", ".join(sorted({labels.get(job, "a start") for job in kept}))
@@ -104,7 +108,6 @@ def run_jobs(
             "makes them anew.",
             stacklevel=2,
         )
-    again = [job for job in every if job in again]
     again.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
     total = sum(_expected(job.recipe) for job in again)
     with epoch_bar(total, progress and again) as folder:
@@ -118,10 +121,9 @@ def run_jobs(
                 for job in todo:
                     counted = Epochs(folder, labels.get(job, "its start"), _expected(job.recipe))
                     some = {one: work[one] for one in (job, *before(job))}
-                    options = (shared, some, here, counted, retrain, wait)
-                    calls.append(joblib.delayed(_run_job)(job, *options))
-                done = here.call(calls)
-                todo = [job for job, finished in zip(todo, done) if not finished]
+                    call = joblib.delayed(_run_job)
+                    calls.append(call(job, shared, some, here, counted, retrain, wait))
+                todo = [job for job, done in zip(todo, here.call(calls)) if not done]
     stale = _stale(work)
     return {job: load_fit(work[job].path, splits, bool(stale[job])) for job in labels}
 
@@ -158,30 +160,19 @@ def _stale(work):
     """Whether each result was made by other code, or from what is no longer so; None: not there."""
     stale = {}
     for job, one in work.items():  # each after what it rests on
-        rests, found = before(job), store.header(one.path) if one.path.exists() else None
+        found, sums = store.header(one.path), _sums(job, work)
         stale[job] = found and (
             found["code"] != one.code
-            or any(stale[other] for other in rests)
-            or (None not in (sums := _sums(rests, work)) and found["rests_on"] != sums)
+            or any(stale[other] for other in before(job))
+            or (None not in sums and found["rests_on"] != sums)
         )
     return stale
 
 
-def _sums(jobs, work):
-    """Checksums of the results of some jobs, None where there is none."""
-    paths = [work[job].path for job in jobs]
-    return [store.header(path)["sha256"] if path.exists() else None for path in paths]
-
-
-def _labels(jobs):
-    """Distinct jobs with the label of the first row that needs them."""
-    if not isinstance(jobs, Mapping):
-        return dict.fromkeys(jobs, "training")
-    labels = {}
-    for name, candidates in jobs.items():
-        for job in candidates:
-            labels.setdefault(job, METHODS[name].label if name in METHODS else name)
-    return labels
+def _sums(job, work):
+    """Checksums of the results that a job rests on, None where there is none."""
+    found = [store.header(work[one].path) for one in before(job)]
+    return [one and one["sha256"] for one in found]
 
 
 def _depth(job):
@@ -220,16 +211,15 @@ def _run_job(job, shared, work, place, epochs, retrain, wait):
 
 def _finished(job, work, retrain):
     """Whether a result is there that rests on what is there now."""
-    if not work[job].path.exists():
-        return False
     found = store.header(work[job].path)
-    same = found["code"] == work[job].code or not retrain
-    return same and found["rests_on"] == _sums(before(job), work)
+    if found is None or (retrain and found["code"] != work[job].code):
+        return False
+    return found["rests_on"] == _sums(job, work)
 
 
 def _unfinished(job, work):
     """Where a state between epochs is kept, which no other code and no other start take up."""
-    mark = store.key({"code": work[job].code, "rests_on": _sums(before(job), work)})
+    mark = store.key({"code": work[job].code, "rests_on": _sums(job, work)})
     return work[job].path.with_suffix(f".{mark[:8]}.partial")
 
 
@@ -242,44 +232,38 @@ def _train(job, shared, work, epochs, fabric):
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if fabric.device.type == "cpu" else threads)
     try:
-        path, whole = work[job].path, shared.splits()
+        path, whole = work[job].path, shared.splits
         splits = whole if job.fold is None else without(whole, job.fold)
         torch.manual_seed(job.init_seed)
         model = job.network.build(splits.train.inputs)
         if job.start is not None:
             model.load_state_dict(load_fit(work[job.start].path).weights)
-        targets, partial = job.targets, _unfinished(job, work)
+        targets, state = job.targets, _unfinished(job, work)
         if hasattr(targets, "bind"):
+            teachers = [(t.network, load_fit(work[t].path), t.fold) for t in job.teachers]
             around = Surroundings(
                 splits.to(fabric.device),
                 lambda data: probabilities(predict_logits(fabric, model, data)),
-                _teaching(job, whole, work, fabric) if job.teachers else None,
-                partial.with_suffix(".memory"),
+                partial(teach, teachers, whole, fabric) if teachers else None,
+                state.with_suffix(".memory"),
             )
             targets = targets.bind(around)
-        loss = job.loss
+        loss, strength = job.loss, () if job.strength is None else (job.strength,)
         if isinstance(loss, str):
-            kind = losses.LOSSES[loss]
-            loss = kind() if job.strength is None else kind(job.strength)
+            loss = losses.LOSSES[loss](*strength)
         say = epochs.count if fabric.is_global_zero else lambda record: None
         result = fit(
-            model, splits, job.recipe, loss, targets, fabric, checkpoint=partial, on_epoch=say,
+            model, splits, job.recipe, loss, targets, fabric, checkpoint=state, on_epoch=say,
             keep_start=job.start is not None,
         )  # fmt: skip
         if fabric.is_global_zero:
-            _store(work[job], result, splits, _sums(before(job), work))
+            _store(work[job], result, splits, _sums(job, work))
             for kind in ("partial", "memory"):  # also of other code, which gave up
                 for left in path.parent.glob(f"{path.stem}.*.{kind}"):
                     left.unlink(missing_ok=True)
             epochs.finish()
     finally:
         torch.set_num_threads(threads)
-
-
-def _teaching(job, splits, work, fabric):
-    """What the targets call to hear a job's teachers."""
-    teachers = [(t.network, load_fit(work[t].path), t.fold) for t in job.teachers]
-    return lambda calibrator: teach(teachers, splits, fabric, calibrator)
 
 
 def _store(one, result, splits, sums):

@@ -19,7 +19,7 @@ from probnb.data.files import list_files
 from probnb.data.image_cache import MappedRows
 from probnb.data.image_tables import match_names
 from probnb.data.images import load_images
-from probnb.experiment.predict import image_entries
+from probnb.experiment.model import image_entries
 
 N = 60
 RNG = np.random.default_rng(0)

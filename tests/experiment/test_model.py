@@ -20,8 +20,13 @@ from probnb.data import ProbabilityData, Splits
 from probnb.data.drawn import drawn_faces
 from probnb.data.files import list_files
 from probnb.data.inputs import channel_scale
-from probnb.experiment.model import KeptModel, check_model_folder, load_model, save_model
-from probnb.experiment.predict import predict_images
+from probnb.experiment.model import (
+    KeptModel,
+    check_model_folder,
+    load_model,
+    predict_images,
+    save_model,
+)
 from probnb.training.batches import make_fabric
 from probnb.training.loop import Recipe, fit
 from probnb.training.models import network
@@ -254,7 +259,7 @@ def test_an_archive_that_breaks_off_leaves_no_half_written_file(saved, tmp_path,
     out, options = tmp_path / "p.csv", ["--device", "cpu", "--batch-size", "4", "--quiet"]
     listed = list_files(archive)
     with pytest.MonkeyPatch.context() as patch:  # whole when it was listed, cut when it is read
-        patch.setattr("probnb.experiment.predict.list_files", lambda path: listed)
+        patch.setattr("probnb.experiment.model.list_files", lambda path: listed)
         archive.write_bytes(content[: len(content) // 2 + 100])
         assert main(["predict", str(saved), str(archive), "-o", str(out), *options]) == 1
     assert "cannot be read as an archive" in capsys.readouterr().err

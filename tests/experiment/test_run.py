@@ -17,10 +17,10 @@ from probnb.data.faces import load_faces
 from probnb.experiment import plan as planner
 from probnb.experiment import provenance
 from probnb.experiment import run as experiment
+from probnb.experiment.evidence import comparison_table
 from probnb.experiment.profiles import PROFILES, make_profile
 from probnb.experiment.provenance import fingerprint
 from probnb.experiment.results import collect, find_runs, on_test, read_results, write_results
-from probnb.experiment.summary import comparison_table
 from probnb.methods import METHODS, PAPER, Method, check_methods
 from probnb.metrics import METRICS, bootstrap
 from probnb.metrics.registry import Metric

@@ -1,6 +1,6 @@
 import numpy as np
 
-from probnb.experiment.summary import comparison_table
+from probnb.experiment.evidence import comparison_table
 from probnb.metrics.resampling import bootstrap
 
 RNG = np.random.default_rng(0)

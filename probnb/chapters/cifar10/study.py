@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -156,12 +155,8 @@ def publish(runs, directory):
         table = table if "p" in table else table.drop(columns=["y", "k", "n"])
         methods = [c for c in table if c in METHODS]
         kept = replace(results, predictions=table.astype(dict.fromkeys(methods, np.float32)))
-        folder = directory / stored.directory.name
-        for name in TABLES:
-            write = partial(getattr(kept, name).to_parquet, index=False, compression="zstd")
-            store.replace_file(folder / f"{name}.parquet", write)
-        text = json.dumps(stored.record, indent=1, default=store.plain) + "\n"
-        store.replace_file(folder / "run.json", lambda path, text=text: path.write_text(text))
+        tables = {name: getattr(kept, name) for name in TABLES}
+        store.write_run(directory / stored.directory.name, tables, stored.record)
     record = runs[0][1].record
     pixels = "-pixels" * (record.get("inputs") == "pixels")
     path = directory / f"{record['task']}-{record['data']}{pixels}.csv"

@@ -74,14 +74,11 @@ def run_study(name, data_dir, folder, fits, profile="quick"):
             table = rows[["id", *(m for m in METHODS if m in rows)]].assign(rule=rule, seed=seed)
             tables.append(table.assign(**references(splits, seed)))
     cohort, target = splits.report["cohort"], Path(folder) / name
-    for file, table in summarise(pd.concat(tables, ignore_index=True), cohort).items():
-        write = table.to_parquet
-        store.replace_file(target / f"{file}.parquet", lambda to, w=write: w(to, index=False))
     known = {k: v for k, v in cohort.report.items() if np.isscalar(v)}
     record = {"task": "cancer", "data": name, "profile": profile, "seeds": list(range(5))}
     record |= {"rules": RULES, "settings": settings, "source": cohort.source, **known, **machine()}
-    text = json.dumps(record, indent=1, default=store.plain) + "\n"
-    store.replace_file(target / "run.json", lambda path: path.write_text(text))
+    tables = summarise(pd.concat(tables, ignore_index=True), cohort)
+    store.write_run(target, tables, record)
     return target
 
 
