@@ -55,14 +55,15 @@ replicates = 1000  # of the bootstrap; fewer for large files
 seed = 0
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, check_path
+from probnb.notebook import check_parameters, find_path
 
 check_parameters(
     globals(),
     "predictions columns y p group cluster weight id split part k n scale reference bins "
     "replicates seed",
 )
-check_path(predictions, "predictions")
+if predictions is not None:
+    find_path(predictions, "predictions")
 
 from probnb.validation import check_choice, check_integer
 

@@ -13,14 +13,7 @@ from pathlib import Path
 
 from .validation import check_choice
 
-__all__ = [
-    "check_parameters",
-    "check_path",
-    "default_profile",
-    "find_path",
-    "results_path",
-    "smoke",
-]
+__all__ = ["check_parameters", "default_profile", "find_path", "results_path", "smoke"]
 
 _IPYTHON = re.compile(
     r"In|Out|exit|quit|get_ipython|open|_{1,3}|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
@@ -75,11 +68,8 @@ def check_parameters(namespace, allowed, text=()):
                     f"looks like a value. Give the name as it stands: -r {name} NAME."
                 )
             continue
-        if _IPYTHON.fullmatch(name) or isinstance(value, types.ModuleType):
-            continue
-        if callable(value):  # an imported function
-            continue
-        if again and name not in allowed:
+        imported = callable(value) or isinstance(value, types.ModuleType)
+        if imported or _IPYTHON.fullmatch(name) or (again and name not in allowed):
             continue
         check_choice(name, allowed, "parameter")
         if isinstance(value, str) and value.strip().lower() in _WORDS:
@@ -111,9 +101,7 @@ def default_profile(profile, usual="quick"):
     >>> default_profile("cpu")
     'cpu'
     """
-    if profile is not None:
-        return profile
-    return "smoke" if smoke() else usual
+    return profile or ("smoke" if smoke() else usual)
 
 
 def find_path(path, name):
@@ -148,24 +136,6 @@ def find_path(path, name):
             return place
     places = " and ".join(str(place.absolute()) for place in tried)
     raise FileNotFoundError(f"{name} must be an existing file or folder; found none at {places}.")
-
-
-def check_path(path, name):
-    """Return an existing path by the rule of `find_path`, or None for None.
-
-    Parameters
-    ----------
-    path : path-like or None
-        A file or folder.
-    name : str
-        The parameter's name, for the message.
-
-    Returns
-    -------
-    pathlib.Path or None
-        The path.
-    """
-    return None if path is None else find_path(path, name)
 
 
 def results_path(results_dir=None):

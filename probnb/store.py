@@ -1,16 +1,25 @@
-"""Finished work on disk: one file per fit, written to a temporary name and renamed.
+"""Finished work on disk, and where it comes from: its settings, the code, the machine.
 
-A file is safetensors: tensors, and in its header the configuration, the history and the state of
-an unfinished training as JSON. Nothing is read with pickle.
+A fit is one file, written to a temporary name and renamed. It is safetensors: tensors, and in its
+header the configuration, the history and the state of an unfinished training as JSON. Nothing is
+read with pickle.
 """
 
 from __future__ import annotations
 
+import ast
+import datetime
+import functools
 import hashlib
+import inspect
 import json
 import os
+import platform
+import subprocess
+import sys
+import textwrap
+import types
 import warnings
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +28,25 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-__all__ = ["key", "load", "load_or_set_aside", "replace_file", "save", "write_run"]
+from . import __version__
+
+__all__ = ["fingerprint", "key", "load", "machine", "replace_file", "save", "write_run"]
+
+ROOT = Path(__file__).resolve().parent
+TRAINS = (
+    "training/*.py",
+    "metrics/sample.py",
+    "metrics/binning.py",
+    "data/base.py",
+    "data/inputs.py",
+    "data/ragged.py",
+    "data/augment.py",
+    "scenarios.py",
+    "experiment/run.py",
+)
+"""Files that take part in every training, whole: what is not listed cannot be forgotten."""
+
+_KNOWN = ("builtins.", "torch.", "torchvision.", "typing.", "probnb.training.", "probnb.data.")
 
 
 def key(configuration):
@@ -161,7 +188,7 @@ def replace_file(path, write):
 def write_run(folder, tables, record):
     """Write tables (by name) as Parquet and their record as ``run.json``, each whole or not."""
     for name, table in tables.items():
-        write = partial(table.to_parquet, index=False, compression="zstd")
+        write = functools.partial(table.to_parquet, index=False, compression="zstd")
         replace_file(Path(folder, f"{name}.parquet"), write)
     text = json.dumps(record, indent=1, default=plain) + "\n"
     replace_file(Path(folder, "run.json"), lambda path: path.write_text(text))
@@ -171,3 +198,128 @@ def plain(value):
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"configuration must hold plain values; got {type(value).__name__}.")
+
+
+def fingerprint(job, augment=(), root=None):
+    """Return a hash of the code that trains a job, comments and docstrings left out.
+
+    A stored result whose code had another hash may differ from what would be trained today.
+
+    Parameters
+    ----------
+    job : Job
+        What it has of one's own (loss, targets, network) counts besides `TRAINS`.
+    augment : tuple of callable, default=()
+        Augmentation of its data.
+    root : path-like, optional
+        The package, where it is another copy than the one that runs.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+    """
+    taught = getattr(job.targets, "calibrator", None) is not None
+    files = (*TRAINS, "calibrators/*.py") if taught else TRAINS
+    parts = [_files(files, Path(root or ROOT)), *_replaced(files)]
+    for value in (job.loss, job.targets, job.network.kind, *augment):
+        parts += [] if isinstance(value, str) else _own(value)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _files(patterns, root):
+    paths = [path for pattern in patterns for path in sorted(root.glob(pattern))]
+    return "\n".join(f"{path.relative_to(root)}\n{_plain(path.read_text())}" for path in paths)
+
+
+def _replaced(patterns):
+    """Sources of what stands in memory where the library's files define something else."""
+    found = []
+    for path in (path for pattern in patterns for path in sorted(ROOT.glob(pattern))):
+        module = sys.modules.get(
+            ".".join(("probnb", *path.relative_to(ROOT).with_suffix("").parts))
+        )
+        for name in _defined(path) if module else ():
+            for one in _functions(getattr(module, name, None)):
+                if not one.__code__.co_filename.startswith((module.__file__, "<")):
+                    found.append(f"{module.__name__}.{name} {_source(one)}")
+    return found
+
+
+@functools.cache
+def _defined(path):
+    nodes = ast.parse(path.read_text()).body
+    return [node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+
+
+def _functions(value):
+    """A function, or those that the members of a class are made of."""
+    members = vars(value).values() if isinstance(value, type) else [value]
+    members = [m.fget if isinstance(m, property) else getattr(m, "__func__", m) for m in members]
+    members = [inspect.unwrap(m) if callable(m) else m for m in members]
+    return [member for member in members if isinstance(member, types.FunctionType)]
+
+
+def _own(value):
+    """Sources of a function or of a class that is not the library's."""
+    if isinstance(value, types.FunctionType):
+        return [_source(value)]
+    kinds = (value if isinstance(value, type) else type(value)).__mro__
+    own = [kind for kind in kinds if not f"{kind.__module__}.".startswith(_KNOWN)]
+    return [_source(one) for kind in own for one in _functions(kind)]
+
+
+def _source(function):
+    """The source of a function, or its bytes, names and values where there is none."""
+    try:
+        return _plain(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        code = function.__code__
+        plain = [value for value in code.co_consts if not isinstance(value, types.CodeType)]
+        return f"{code.co_code.hex()} {code.co_names} {plain}"
+
+
+@functools.cache
+def _plain(text):
+    """Code as it parses, without comments and without text that stands alone."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_text(line)] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
+
+
+def machine():
+    """Return what a run's record says of version, commit, date and processor."""
+    return {
+        "version": __version__,
+        "commit": _commit(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": _processor(),
+        "python": platform.python_version(),
+    }
+
+
+def _commit():
+    """The commit of the checkout that this code is in, "+" where it was changed since; or None."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def _processor():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

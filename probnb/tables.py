@@ -74,8 +74,6 @@ def read_table(path):
     """
     path, notes = Path(path), []
     try:
-        if path.is_dir():
-            raise ValueError("a folder is no table; name a file in it")
         data = path.read_bytes()
         if data.startswith(b"\x1f\x8b"):
             with gzip.open(io.BytesIO(data)) as stream:
@@ -187,9 +185,7 @@ def column(frame, name, kind="number"):
     missing = values.isna().to_numpy(bool)
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values)
     if kind == "label":
-        values = (
-            values if numeric else values.map(str, na_action="ignore").astype("str").str.strip()
-        )
+        values = values if numeric else _text(values)
         _refuse(frame, name, missing | (values == "").to_numpy(bool), "a name")
         return values.to_numpy()
     if pd.api.types.is_bool_dtype(values) and kind != "outcome":
@@ -227,11 +223,10 @@ def _refuse(frame, name, wrong, allowed):
     value, unit = frame[name].iloc[rows[0]], frame.index.name or "row"
     empty = pd.api.types.is_scalar(value) and str(value).strip().lower() in MISSING
     count = " (counted from 0)" if unit == "row" else ""
-    places = [str(frame.index[row]) for row in rows[:6]]
-    more = f", as in {', '.join(places[1:6])}" if len(rows) > 1 else ""
+    others = ", ".join(str(frame.index[row]) for row in rows[1:6])
+    more = f", as in {others} ({len(rows):,} {unit}s in all)" if others else ""
     file = f" of {frame.attrs['name']}" if frame.attrs.get("name") else ""
     raise ValueError(
-        f"column {name!r} must hold {allowed} in every row; {unit} {places[0]}{file}{count} holds "
-        f"{'nothing' if empty else ''}{'' if empty else repr(value)}{more}"
-        f"{f' ({len(rows):,} {unit}s in all)' if len(rows) > 6 else ''}."
+        f"column {name!r} must hold {allowed} in every row; {unit} {frame.index[rows[0]]}{file}"
+        f"{count} holds {'nothing' if empty else repr(value)}{more}."
     )

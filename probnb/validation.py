@@ -8,23 +8,9 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-import sys
 from decimal import Decimal
 
 import numpy as np
-
-__all__ = [
-    "check_choice",
-    "check_integer",
-    "check_number",
-    "check_outcomes",
-    "check_pair",
-    "check_probabilities",
-    "check_same_length",
-    "check_vector",
-    "check_weights",
-    "refuse_masked",
-]
 
 
 def check_choice(value, allowed, name):
@@ -66,18 +52,17 @@ def check_integer(value, name, minimum=1):
 
 def check_number(value, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
     """Return `value` as a finite float in [minimum, maximum], or inside it if `exclusive`."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if ok and isinstance(value, numbers.Integral):
-        ok = abs(int(value)) <= sys.float_info.max  # an exact comparison, however long the integer
-    else:
-        ok = ok and math.isfinite(value)
-    inside = ok and (minimum < value < maximum if exclusive else minimum <= value <= maximum)
-    if not inside:
+    try:
+        number = float(value) if isinstance(value, numbers.Real) else math.nan
+    except OverflowError:  # an integer
+        number = math.nan
+    inside = minimum < number < maximum if exclusive else minimum <= number <= maximum
+    if not inside or not math.isfinite(number) or isinstance(value, bool):
         low, high = ("(", ")") if exclusive else ("[", "]")
         raise ValueError(
             f"{name} must be a finite number in {low}{minimum}, {maximum}{high}; got {value!r}."
         )
-    return float(value)
+    return number
 
 
 def check_outcomes(y, name="y_true", empty=False):

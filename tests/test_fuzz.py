@@ -199,9 +199,9 @@ def test_parameters(names):
 @given(path=VALUES)
 @fuzz(0.3)
 def test_paths(path):
-    from probnb.notebook import check_path, results_path
+    from probnb.notebook import find_path, results_path
 
-    only_named_errors(lambda: check_path(path, "data_dir"), "data_dir")
+    only_named_errors(lambda: find_path(path, "data_dir"), "data_dir")
     only_named_errors(lambda: results_path(path), "results_dir")
 
 

@@ -1,4 +1,4 @@
-"""Where trainings run, each on a device of its own or one over several, and how far they are.
+"""Where trainings run, each on a device of its own or one over several.
 
 Processes are joblib's, which start as readily from a notebook as from a script, raise in the
 caller what was raised in one of them, and are ended when one fails.
@@ -6,20 +6,15 @@ caller what was raised in one of them, and are ended when one fails.
 
 from __future__ import annotations
 
-import itertools
 import os
-import tempfile
 import threading
+import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from pathlib import Path
 from unittest import mock
 
-import filelock
 import joblib
 import torch
-import tqdm.auto
 from lightning_fabric.plugins.environments import lightning
 from torch import nn
 
@@ -27,7 +22,7 @@ from ..data.base import ProbabilityData, Splits
 from ..training.batches import make_fabric
 from ..validation import check_integer
 
-__all__ = ["Epochs", "Place", "Shared", "can_spread", "check_devices", "epoch_bar"]
+__all__ = ["Place", "Shared", "can_spread", "check_devices"]
 
 
 def check_devices(devices, device):
@@ -87,8 +82,6 @@ class Place:
         Trainings at a time; more than `devices` share them.
     spread : bool, default=False
         Whether one training goes over all devices.
-    locks : path-like, optional
-        A folder in which trainings note which GPU they are on.
     """
 
     device: str
@@ -96,25 +89,24 @@ class Place:
     devices: int = 1
     workers: int = 1
     spread: bool = False
-    locks: str | None = None
 
-    def run(self, train, *arguments):
-        """Call ``train(*arguments, fabric)`` here, or once in a process for each device."""
+    def run(self, number, train, *arguments):
+        """Call ``train(*arguments, fabric)`` here, or once in a process for each device.
+
+        Training by training, by their `number`, GPUs take turns.
+        """
         if self.spread:
             _spread(self, train, arguments)
-            return
-        if self.device != "cuda" or self.devices == 1:
-            train(*arguments, make_fabric(self.device, self.precision))
-            return
-        with _free(self.locks, self.workers) as slot:
-            gpu = slot % self.devices
-            train(*arguments, make_fabric(self.device, self.precision, [gpu]))
+        else:
+            devices = [number % self.devices] if self.device == "cuda" else 1
+            train(*arguments, make_fabric(self.device, self.precision, devices))
 
     def call(self, calls):
-        """Run joblib's delayed calls, as many at a time as there are workers."""
+        """Run joblib's delayed calls, as many at a time as there are workers; yield what ends."""
         count = 1 if self.spread else max(1, min(self.workers, len(calls)))
         with self._processes(self.workers):
-            return joblib.Parallel(n_jobs=count, batch_size=1)(calls)
+            parallel = joblib.Parallel(count, batch_size=1, return_as="generator_unordered")
+        yield from parallel(calls)
 
     def _processes(self, count):
         """Joblib's processes, each with its share of the cores; one core on a CPU."""
@@ -152,41 +144,26 @@ def _pack(data):
     return known, {"inputs": known.pop("inputs").cpu().numpy()}
 
 
-@contextmanager
-def _free(folder, slots):
-    """Take one of some slots until the training is over, or its process."""
-    for slot in itertools.cycle(range(slots)):
-        lock = filelock.FileLock(Path(folder) / f"{slot}.lock", timeout=0.1)
-        try:
-            lock.acquire()
-        except filelock.Timeout:
-            continue
-        try:
-            yield slot
-        finally:
-            lock.release()
-        return
-
-
 def _spread(place, train, arguments):
-    port = lightning.find_free_network_port()
+    port = str(lightning.find_free_network_port())
     with place._processes(place.devices):
         if joblib.effective_n_jobs(place.devices) < place.devices:
             raise RuntimeError(
                 f"devices must be 1 where joblib can start no processes; got {place.devices}."
             )
+        run = joblib.delayed(_run_rank)
         joblib.Parallel(n_jobs=place.devices, batch_size=1)(
-            joblib.delayed(_run_rank)(place, str(port), str(rank), train, arguments)
-            for rank in range(place.devices)
+            run(place, port, str(rank), train, arguments) for rank in range(place.devices)
         )
 
 
 def _run_rank(place, port, rank, train, arguments):
     """What each of the processes does: join the others, train, part."""
     warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is deprec")
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     # So Fabric knows that its processes run already, on one machine, and which this is.
     known = {"LOCAL_RANK": rank, "NODE_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    with _not_an_orphan(), mock.patch.dict(os.environ, known):
+    with mock.patch.dict(os.environ, known):
         here = lightning.LightningEnvironment()
         fabric = make_fabric(place.device, place.precision, place.devices, here)
         fabric.launch()
@@ -194,73 +171,8 @@ def _run_rank(place, port, rank, train, arguments):
         torch.distributed.destroy_process_group()  # joblib ends processes that did not get here
 
 
-@contextmanager
-def _not_an_orphan():
+def _end_with(parent):
     """End this process, though it wait for others, once the one that started it is gone."""
-    parent = os.getppid()
-    with _meanwhile(lambda: os.getppid() == parent or os._exit(1), 1):
-        yield
-
-
-@contextmanager
-def _meanwhile(step, seconds):
-    """Call `step` in a thread every so many seconds while the block runs, and once after it."""
-    over = threading.Event()
-
-    def watch():
-        ended = False
-        while not ended:
-            ended = over.wait(seconds)
-            step()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
-
-
-@contextmanager
-def epoch_bar(total, show):
-    """Show a bar of `total` epochs while the block runs; yields a folder for `Epochs` and locks.
-
-    The environment variable ``PROBNB_PROGRESS=text`` makes it plain text.
-    """
-    text = os.environ.get("PROBNB_PROGRESS") == "text"
-    make = tqdm.tqdm if text else tqdm.auto.tqdm
-    bar = make(total=total, unit="epoch", disable=not show, mininterval=5 if text else 0.1)
-    with bar, tempfile.TemporaryDirectory(prefix="probnb-") as folder:
-        Path(folder, "epochs").touch()
-
-        def update():
-            lines = Path(folder, "epochs").read_text().splitlines()
-            bar.update(len(lines) - bar.n)
-            if lines:
-                bar.set_description_str(lines[-1], refresh=text)
-
-        with _meanwhile(update, 5 if text else 0.5):
-            yield folder
-
-
-@dataclass
-class Epochs:
-    """Counts a training's epochs for the bar, in whichever process: a line an epoch in a file."""
-
-    folder: str
-    label: str
-    expected: int
-    seen: int = 0
-
-    def count(self, record):
-        """Count one more; the bar counts on `expected` of them at most."""
-        if self.seen < self.expected:
-            self.finish(self.seen + 1)
-
-    def finish(self, seen=None):
-        """Count what was spared: resumed, stopped early, or another's work."""
-        seen = self.expected if seen is None else seen
-        with open(Path(self.folder, "epochs"), "a") as file:
-            file.write(f"{self.label}\n" * (seen - self.seen))
-        self.seen = seen
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

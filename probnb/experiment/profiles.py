@@ -91,19 +91,10 @@ class Profile:
         check_choice(self.cape, ("released", "printed"), "cape")
         check_choice(self.finetune_schedule, ("plateau", "cosine", "constant"), "finetune_schedule")
         for name, values in self.grid.items():
-            _check_grid(check_choice(name, GRID_FIELDS, "grid"), values)
-
-
-def _check_grid(name, values):
-    if not values:
-        raise ValueError(f"{name} must have at least one value; got {values!r}.")
-    for value in values:
-        if name in ("bins", "neighbours", "every"):
-            check_integer(value, name)
-        elif name == "phase":
-            check_integer(value, name, minimum=0)
-        else:
-            check_number(value, name, 0, exclusive=name in ("finetune_learning_rate", "sigma"))
+            check_choice(name, GRID_FIELDS, "grid")
+            for value in values:  # the rest its targets, losses and recipes check
+                check_number(value, name, 0, exclusive=name in ("finetune_learning_rate", "sigma"))
+            check_integer(len(values), f"number of values of {name}")
 
 
 GRID_FIELDS = tuple(
@@ -160,13 +151,15 @@ def make_profile(name="quick", **overrides):
     {'bins': (10,)}
     """
     profile = PROFILES[check_choice(name, PROFILES, "profile")]
-    given = {key: value for key, value in overrides.items() if value is not None}
-    for key in given:
+    direct, grid = {}, dict(profile.grid)
+    for key, value in overrides.items():
         check_choice(key, PROFILE_FIELDS, "profile override")
-    many = {k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in given.items()}
-    tried = {k: v if isinstance(v, tuple) else (v,) for k, v in many.items() if k in GRID_FIELDS}
-    direct = {key: value for key, value in many.items() if key not in GRID_FIELDS}
-    return replace(profile, **direct, grid={**profile.grid, **tried})
+        value = tuple(value) if isinstance(value, list) else value
+        if value is not None and key in GRID_FIELDS:
+            grid[key] = value if isinstance(value, tuple) else (value,)
+        elif value is not None:
+            direct[key] = value
+    return replace(profile, **direct, grid=grid)
 
 
 def profile_of(name, namespace):

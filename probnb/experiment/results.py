@@ -19,12 +19,10 @@ from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..methods import METHODS
 from .plan import configuration
 from .profiles import PROFILES
-from .provenance import machine
 
 __all__ = [
     "Results",
     "StoredRun",
-    "chosen_jobs",
     "collect",
     "find_runs",
     "on_test",
@@ -239,7 +237,7 @@ def write_results(directory, results, changed=None, **facts):
     others |= dict(changed or {}) | ({"mirror": True} if facts.get("mirror") else {})
     record = {
         **facts,
-        **machine(),
+        **store.machine(),
         "altered": bool(others) or (settings is not None and settings != base),
         "changed": others,
         "settings": settings and asdict(settings),

@@ -6,6 +6,7 @@ continues. Two processes that want the same training do it once.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 import filelock
 import joblib
 import torch
+import tqdm.auto
 
 from .. import store
 from ..methods import METHODS
@@ -22,9 +24,8 @@ from ..training import losses
 from ..training.batches import device_type, precision_of, predict_logits, probabilities
 from ..training.loop import Fit, fit
 from ..training.targets import Surroundings, teach, without
-from .devices import Epochs, Place, Shared, can_spread, check_devices, epoch_bar
+from .devices import Place, Shared, can_spread, check_devices
 from .plan import before, job_key, lineage
-from .provenance import fingerprint
 
 __all__ = ["load_fit", "run_jobs", "stored_path"]
 
@@ -53,8 +54,9 @@ def run_jobs(
         Trainings at a time; by default one for each core that this process may use on a CPU, else
         one for each device.
     progress : bool, default=True
-        Whether to show a bar, in epochs; the environment variable ``PROBNB_PROGRESS=text`` makes
-        it plain text where a notebook would show a widget.
+        Whether to show a bar, in trainings, and one in epochs where there is one at a time; the
+        environment variable ``PROBNB_PROGRESS=text`` makes it plain text where a notebook would
+        show a widget.
     retrain : bool, default=False
         Whether to train again what other code has trained, and what rests on it.
     devices : int, default=1
@@ -86,10 +88,9 @@ def run_jobs(
         for job in row:
             labels.setdefault(job, METHODS[name].label if name in METHODS else name)
     every = list(dict.fromkeys(step for job in labels for step in lineage(job)))
+    augment = splits.train.augment
     work = {
-        job: Work(
-            stored_path(job, splits, directory, device), fingerprint(job, splits.train.augment)
-        )
+        job: Work(stored_path(job, splits, directory, device), store.fingerprint(job, augment))
         for job in every
     }
     for one in work.values():
@@ -109,21 +110,22 @@ def run_jobs(
             stacklevel=2,
         )
     again.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
-    total = sum(_expected(job.recipe) for job in again)
-    with epoch_bar(total, progress and again) as folder:
-        place = replace(place, locks=folder)
-        shared = Shared(splits)
+    text = os.environ.get("PROBNB_PROGRESS") == "text"
+    make = tqdm.tqdm if text else tqdm.auto.tqdm
+    call, shared = joblib.delayed(_run_job), Shared(splits)
+    show = progress and place.workers == 1 and not text  # epochs, where that makes one bar more
+    with make(total=len(again), unit="training", disable=not (progress and again)) as bar:
         for stage in sorted({_depth(job) for job in again}):  # a start before what it starts
             todo = [job for job in again if _depth(job) == stage]
             for wait in (False, True):  # first what no other process is at
-                here = replace(place, spread=_few(todo, splits, place))
-                calls = []
-                for job in todo:
-                    counted = Epochs(folder, labels.get(job, "its start"), _expected(job.recipe))
+                here, calls, done = replace(place, spread=_few(todo, splits, place)), [], set()
+                for number, job in enumerate(todo):
                     some = {one: work[one] for one in (job, *before(job))}
-                    call = joblib.delayed(_run_job)
-                    calls.append(call(job, shared, some, here, counted, retrain, wait))
-                todo = [job for job, done in zip(todo, here.call(calls)) if not done]
+                    calls.append(call(job, shared, some, here, number, show, retrain, wait))
+                for number in here.call(calls):
+                    done.add(number)
+                    bar.update(number is not None)
+                todo = [job for number, job in enumerate(todo) if number not in done]
     stale = _stale(work)
     return {job: load_fit(work[job].path, splits, bool(stale[job])) for job in labels}
 
@@ -192,21 +194,19 @@ def _few(jobs, splits, place):
     )
 
 
-def _run_job(job, shared, work, place, epochs, retrain, wait):
-    """Train one job and store it; False if another process is at it and `wait` is not set."""
+def _run_job(job, shared, work, place, number, show, retrain, wait):
+    """Train one job, store it, return its number; None where another process is at it."""
     path = work[job].path
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with filelock.FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
-            if _finished(job, work, retrain):
-                epochs.finish()
-                return True
-            if place.spread:  # a damaged one is set aside once, not by each process
-                store.load_or_set_aside(_unfinished(job, work))
-            place.run(_train, job, shared, work, epochs)
+            if not _finished(job, work, retrain):
+                if place.spread:  # a damaged one is set aside once, not by each process
+                    store.load_or_set_aside(_unfinished(job, work))
+                place.run(number, _train, job, shared, work, show and not place.spread)
     except filelock.Timeout:
-        return False
-    return True
+        return None
+    return number
 
 
 def _finished(job, work, retrain):
@@ -223,12 +223,7 @@ def _unfinished(job, work):
     return work[job].path.with_suffix(f".{mark[:8]}.partial")
 
 
-def _expected(recipe):
-    """Epochs that the bar counts on: a training with patience rarely sees the last of them."""
-    return recipe.epochs if recipe.patience is None else min(recipe.epochs, 3 * recipe.patience)
-
-
-def _train(job, shared, work, epochs, fabric):
+def _train(job, shared, work, show, fabric):
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if fabric.device.type == "cpu" else threads)
     try:
@@ -251,17 +246,15 @@ def _train(job, shared, work, epochs, fabric):
         loss, strength = job.loss, () if job.strength is None else (job.strength,)
         if isinstance(loss, str):
             loss = losses.LOSSES[loss](*strength)
-        say = epochs.count if fabric.is_global_zero else lambda record: None
         result = fit(
-            model, splits, job.recipe, loss, targets, fabric, checkpoint=state, on_epoch=say,
-            keep_start=job.start is not None,
+            model, splits, job.recipe, loss, targets, fabric, checkpoint=state,
+            on_epoch=None if show else lambda record: None, keep_start=job.start is not None,
         )  # fmt: skip
         if fabric.is_global_zero:
             _store(work[job], result, splits, _sums(job, work))
             for kind in ("partial", "memory"):  # also of other code, which gave up
                 for left in path.parent.glob(f"{path.stem}.*.{kind}"):
                     left.unlink(missing_ok=True)
-            epochs.finish()
     finally:
         torch.set_num_threads(threads)
 

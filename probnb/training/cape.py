@@ -16,7 +16,7 @@ from ..metrics.sample import check_row_weights
 from ..metrics.several import check_distributions
 from ..validation import check_choice, check_integer, check_number, check_pair
 
-__all__ = ["Calibrated", "HeldOut", "p_emp_bin", "p_emp_cells", "p_emp_kernel", "p_emp_rest"]
+__all__ = ["Calibrated", "HeldOut", "p_emp_bin", "p_emp_cells", "p_emp_kernel"]
 
 CAPE = {
     "printed": {
@@ -170,39 +170,8 @@ def _bisect(true_before, low, high):
     return low
 
 
-def p_emp_rest(p_hat, y, bins=15, weights=None):
-    """Empirical probabilities of each of K outcomes against the rest, scaled to sum to 1.
-
-    Our extension of CaPE, which the paper leaves to the future.
-
-    Parameters
-    ----------
-    p_hat : array-like of shape (n, K)
-        Predicted probabilities.
-    y : array-like of shape (n,)
-        Outcomes, 0 to K - 1.
-    bins : int, default=15
-        Quantile bins for each outcome.
-    weights : array-like of shape (n,), optional
-        Weight of each row.
-
-    Returns
-    -------
-    ndarray of shape (n, K)
-        For two outcomes `p_emp_bin` and its complement.
-
-    Examples
-    --------
-    >>> p_emp_rest([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]], [0, 1, 1, 1], bins=2)
-    array([[0.5, 0.5],
-           [0.5, 0.5],
-           [0. , 1. ],
-           [0. , 1. ]])
-    """
-    return _against_rest(lambda p, one: p_emp_bin(p, one, bins, weights), p_hat, y)
-
-
 def _against_rest(estimate, p_hat, y):
+    """Empirical probabilities of each outcome against the rest, scaled to sum to 1; ours."""
     p_hat, y = check_distributions(p_hat, "p_hat"), np.asarray(y)
     if p_hat.shape[1] == 2:
         return _both(estimate(p_hat[:, 1], y == 1))

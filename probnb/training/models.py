@@ -18,18 +18,6 @@ from torchvision.models.resnet import BasicBlock
 
 from ..validation import check_choice, check_integer, check_number
 
-__all__ = [
-    "MLP",
-    "NETWORKS",
-    "VGG16BN",
-    "AttentionMIL",
-    "DashNet",
-    "Network",
-    "RainNet",
-    "ResNet18",
-    "network",
-]
-
 
 class ResNet18(nn.Module):
     """ResNet-18 of any width, with a stem for large or for small images.

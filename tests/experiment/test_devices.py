@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,34 +52,6 @@ def trained(jobs, folder, **options):
     return experiment.run_jobs(jobs, data(), folder, **options)
 
 
-def test_one_training_over_two_processes_has_the_numbers_of_one(tmp_path, monkeypatch):
-    """Weights, uneven shares, a loss of pairs, a start, calibration epochs."""
-    jobs = plan(["ce", "cape_bin", "mmce"], PROFILE, network=MLP)
-    alone = trained(jobs, tmp_path / "one", workers=1)
-    spread = []
-    monkeypatch.setattr(places, "_spread", lambda *a, _do=places._spread: spread.append(_do(*a)))
-    both = {}
-    for name in jobs:  # one after the other, so that a device would have none
-        both |= trained({name: jobs[name]}, tmp_path / "two", devices=2)
-    assert len(spread) == 3
-    for job, one in alone.items():
-        two = both[job]
-        assert (one.best_epoch, one.calibration_epochs) == (two.best_epoch, two.calibration_epochs)
-        for name in one.logits:
-            torch.testing.assert_close(two.logits[name], one.logits[name], rtol=1e-4, atol=1e-4)
-    names = lambda folder: sorted(p.name for p in folder.glob("*.safetensors"))  # noqa: E731
-    assert names(tmp_path / "one") == names(tmp_path / "two")  # either is taken for the other
-
-
-def test_with_enough_trainings_each_has_a_device_and_the_same_numbers(tmp_path, monkeypatch):
-    jobs = plan(["ce", "focal"], replace(PROFILE, candidates=2), network=MLP)
-    monkeypatch.setattr(places, "_spread", lambda *a: pytest.fail("one device is enough"))
-    alone = trained(jobs, tmp_path / "one", workers=1)
-    each = trained(jobs, tmp_path / "two", devices=2, workers=2)
-    for job, one in alone.items():
-        assert torch.equal(one.logits["last_test"], each[job].logits["last_test"])
-
-
 def test_on_a_cpu_batch_normalisation_is_not_spread(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "_spread", lambda *a: pytest.fail("the batch would be cut"))
     rng = np.random.default_rng(0)
@@ -93,40 +64,14 @@ def test_on_a_cpu_batch_normalisation_is_not_spread(tmp_path, monkeypatch):
     assert len(two) == 1
 
 
-def test_every_gpu_has_its_trainings(tmp_path, monkeypatch):
+def test_with_enough_trainings_each_has_a_device_of_its_own(monkeypatch):
     monkeypatch.setattr(places, "make_fabric", lambda device, precision, gpus: gpus)
-    monkeypatch.setattr(places, "check_devices", lambda devices, device: devices)
-    place = Place("cuda", "32-true", devices=2, workers=4, locks=str(tmp_path))
-    at, most = [], []
-
-    def train(gpus):
-        at.extend(gpus)
-        most.append(sorted(at))
-        time.sleep(0.3)
-        at.remove(gpus[0])
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: place.run(train), range(8)))
-    assert max(most, key=len) == [0, 0, 1, 1]
-
-
-@dataclass(frozen=True)
-class Refuses:
-    """A loss with which the second process fails; the first waits for it in vain."""
-
-    def __call__(self, logits, targets, weights=None):
-        if torch.distributed.get_rank() == 1:
-            raise ValueError("the second process has had enough")
-        return CrossEntropy()(logits, targets, weights)
-
-
-def test_what_fails_in_a_process_reaches_the_caller(tmp_path):
-    job = Job(MLP, Recipe(epochs=2, batch_size=128), loss=Refuses())
-    with pytest.raises(ValueError, match="the second process has had enough"):
-        trained([job], tmp_path, devices=2)
-    assert not list(tmp_path.glob("*.safetensors"))
-    good = Job(MLP, Recipe(epochs=1, batch_size=128))
-    assert trained([good], tmp_path, devices=2)  # in processes of its own
+    (job,) = plan(["ce"], PROFILE, network=MLP)["ce"]
+    place, at = Place("cuda", "32-true", devices=2, workers=4), []
+    for number in range(4):
+        place.run(number, at.append)
+    assert at == [[0], [1], [0], [1]]
+    assert not experiment._few([job] * 2, data(), place) and experiment._few([job], data(), place)
 
 
 @pytest.mark.parametrize("device, there", [("cuda", 1), ("mps", 1)])
@@ -169,8 +114,44 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_numbers(tmp_path):
     process.wait()
     assert not list(folder.glob("*.safetensors"))
     assert len(ranks) == 2 and not psutil.wait_procs(ranks, timeout=60)[1]  # none trains on unseen
-    (whole,) = trained(long_training(), tmp_path / "alone", devices=2).values()
     (resumed,) = trained(long_training(), folder, devices=2).values()
+    (whole,) = trained(long_training(), tmp_path / "alone", devices=2).values()
     assert len(resumed.history) == len(whole.history) == 31
     for name in whole.logits:
         assert torch.equal(resumed.logits[name], whole.logits[name])
+
+
+def test_one_training_over_two_processes_has_the_numbers_of_one(tmp_path, monkeypatch):
+    """Weights, uneven shares, a loss of pairs, a start, calibration epochs."""
+    jobs = plan(["ce", "cape_bin", "mmce"], PROFILE, network=MLP)
+    alone = trained(jobs, tmp_path / "one", workers=1)
+    spread = []
+    monkeypatch.setattr(places, "_spread", lambda *a, _do=places._spread: spread.append(_do(*a)))
+    both = {}
+    for name in jobs:  # one after the other, so that a device would have none
+        both |= trained({name: jobs[name]}, tmp_path / "two", devices=2)
+    assert len(spread) == 3
+    for job, one in alone.items():
+        two = both[job]
+        assert (one.best_epoch, one.calibration_epochs) == (two.best_epoch, two.calibration_epochs)
+        for name in one.logits:
+            torch.testing.assert_close(two.logits[name], one.logits[name], rtol=1e-4, atol=1e-4)
+    names = lambda folder: sorted(p.name for p in folder.glob("*.safetensors"))  # noqa: E731
+    assert names(tmp_path / "one") == names(tmp_path / "two")  # either is taken for the other
+
+
+@dataclass(frozen=True)
+class Refuses:
+    """A loss with which the second process fails; the first waits for it in vain."""
+
+    def __call__(self, logits, targets, weights=None):
+        if torch.distributed.get_rank() == 1:
+            raise ValueError("the second process has had enough")
+        return CrossEntropy()(logits, targets, weights)
+
+
+def test_what_fails_in_a_process_reaches_the_caller(tmp_path):
+    job = Job(MLP, Recipe(epochs=2, batch_size=128), loss=Refuses())
+    with pytest.raises(ValueError, match="the second process has had enough"):
+        trained([job], tmp_path, devices=2)
+    assert not list(tmp_path.glob("*.safetensors"))

@@ -16,7 +16,7 @@ from PIL import Image
 
 from probnb.__main__ import main
 from probnb.calibrators import PlattScaling
-from probnb.data import ProbabilityData, Splits
+from probnb.data import ProbabilityData
 from probnb.data.drawn import drawn_faces
 from probnb.data.files import list_files
 from probnb.data.inputs import channel_scale
@@ -27,8 +27,6 @@ from probnb.experiment.model import (
     predict_images,
     save_model,
 )
-from probnb.training.batches import make_fabric
-from probnb.training.loop import Recipe, fit
 from probnb.training.models import network
 
 FACES, AGES = drawn_faces(48, size=24)
@@ -107,54 +105,26 @@ def test_members_are_averaged_before_calibration(tmp_path):
     assert (again.predict(x) == calibrated.predict(x)).all()  # member 10 comes after member 2
 
 
-@pytest.mark.parametrize("precision", ["bf16-mixed", "32-true", "64-true"])
-def test_trained_in_one_precision_it_predicts_alike_in_another(precision, tmp_path):
-    """Whatever it was trained in, it is kept and predicts in full precision, here as elsewhere."""
-    spec = network("resnet18", width=4, stem="small")
-    part = ProbabilityData(FACES, Y)
-    torch.manual_seed(0)
-    fitted = fit(
-        spec.build(FACES), Splits(part, part, part, "faces"), Recipe(epochs=12, batch_size=16),
-        fabric=make_fabric("cpu", precision), on_epoch=lambda row: None,
-    )  # fmt: skip
-    model = KeptModel(spec, (fitted.weights,), 3, channel_scale(FACES), size=24)
-    here = model.predict(FACES, "cpu")
-    again = load_model(save_model(tmp_path / "m", model))
-    for other in ("32-true", "64-true"):
-        np.testing.assert_allclose(again.predict(FACES, "cpu", other), here, atol=1e-3)
-    assert np.ptp(here) > 0.1
-    if precision != "bf16-mixed":  # a network that trained in bfloat16 saw its own rounding
-        seen = fitted.logits["best_test"].double().softmax(1)[:, 1]
-        np.testing.assert_allclose(again.predict(FACES, "cpu"), seen, atol=1e-3)
-    # Predicting in bfloat16 is for those who ask for it.
-    rounded = np.abs(again.predict(FACES, "cpu", "bf16-mixed") - here).max()
-    assert 0 < rounded < 0.05
+def test_whatever_it_was_kept_in_it_predicts_in_full_precision(model, tmp_path):
+    """As a model has its weights that was cast before it was kept."""
+    for kind in (torch.float64, torch.bfloat16):
+        cast = {k: v.to(kind) if v.is_floating_point() else v for k, v in model.members[0].items()}
+        other = replace(model, members=(cast,))
+        again = load_model(save_model(tmp_path / "m", other))
+        assert again.members[0]["fc.weight"].dtype == kind
+        here = again.predict(FACES, "cpu")
+        np.testing.assert_array_equal(here, other.predict(FACES, "cpu"))
+        if kind == torch.float64:  # a cast to fewer digits makes another network
+            np.testing.assert_allclose(here, model.predict(FACES, "cpu"), atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
-def test_weights_of_another_precision_are_taken(model, tmp_path, kind):
-    """As a model has them that was cast before it was kept."""
-    cast = {k: v.to(kind) if v.is_floating_point() else v for k, v in model.members[0].items()}
-    other = replace(model, members=(cast,))
-    again = load_model(save_model(tmp_path / "m", other))
-    assert again.members[0]["fc.weight"].dtype == kind
-    here = again.predict(FACES, "cpu")
-    np.testing.assert_array_equal(here, other.predict(FACES, "cpu"))
-    np.testing.assert_allclose(again.predict(FACES, "cpu", "64-true"), here, atol=1e-3)
-    if kind == torch.float64:  # a cast to fewer digits makes another network
-        np.testing.assert_allclose(here, model.predict(FACES, "cpu"), atol=1e-6)
-
-
-def test_inputs_of_another_precision_are_taken(tmp_path):
+def test_inputs_of_another_precision_are_taken():
     spec = network("mlp", hidden=(8,))
     x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    torch.manual_seed(0)
     model = KeptModel(spec, (spec.build(x).state_dict(),), 5)
-    model = load_model(save_model(tmp_path / "m", model))
     here = model.predict(x.float())
     for other in (x, x.numpy(), ProbabilityData(x, torch.zeros(40))):
-        for precision in ("32-true", "64-true"):
-            np.testing.assert_allclose(model.predict(other, "cpu", precision), here, atol=1e-6)
+        np.testing.assert_allclose(model.predict(other, "cpu"), here, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["model.json", "member-0.safetensors", "calibrator.json"])
@@ -176,7 +146,7 @@ def test_other_folders_are_refused(saved, tmp_path, model):
     with pytest.raises(FileNotFoundError, match=r"folder with a model\.json"):
         load_model(tmp_path / "nowhere")
     (saved / "member-0.safetensors").unlink()
-    with pytest.raises(FileNotFoundError, match=r"member-0\.safetensors is missing"):
+    with pytest.raises(FileNotFoundError, match=r"member-0\.safetensors"):
         load_model(saved)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.txt").write_text("mine")

@@ -12,30 +12,44 @@ import pytest
 
 TRAIN = """
 import json, sys
-import torch
 from probnb.data.faces import load_faces
 from probnb.experiment import run
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 
-torch.set_num_threads(1)
-profile = make_profile("smoke", images=120, epochs=4, patience=4, width=4)
-splits = load_faces("linear", size=16, n=120, seed=0)
-jobs = plan(["ce", "focal", "cape_bin", "ce_finetuned"], profile)
-trained, train = [], run._train
 
-def note(job, *rest):
-    trained.append(run.job_key(job, splits))
-    train(job, *rest)
+def train(folder, begin=lambda: None):
+    splits = load_faces("linear", size=16, n=120, seed=0)
+    profile = make_profile("smoke", images=120, epochs=4, patience=4, width=4)
+    jobs = plan(["ce", "focal", "cape_bin", "ce_finetuned"], profile)
+    trained, train = [], run._train
 
-run._train = note
-print("ready", flush=True)
-sys.stdin.readline()
-fits = run.run_jobs(jobs, splits, sys.argv[1], "cpu", workers=1, progress=False)
-last = [fits[job].logits["last_test"] for row in jobs.values() for job in row]
-sums = [float(logits.double().abs().sum()) for logits in last]
-print(json.dumps({"trained": trained, "sums": sums}), flush=True)
+    def note(job, *rest):
+        trained.append(run.job_key(job, splits))
+        train(job, *rest)
+
+    run._train = note
+    begin()
+    fits = run.run_jobs(jobs, splits, folder, "cpu", workers=1, progress=False)
+    run._train = train
+    last = [fits[job].logits["last_test"] for row in jobs.values() for job in row]
+    sums = [float(logits.double().abs().sum()) for logits in last]
+    return {"trained": trained, "sums": sums}
+
+def begin():
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+if __name__ == "__main__":
+    print(json.dumps(train(sys.argv[1], begin)), flush=True)
 """
+
+
+def here(folder):
+    """What the script says, in this process."""
+    names = {"__name__": "here"}
+    exec(TRAIN, names)
+    return names["train"](folder)
 
 
 def start(folder):
@@ -61,9 +75,7 @@ def result(process):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    process = start(tmp_path_factory.mktemp("alone"))
-    go(process)
-    return result(process)
+    return here(tmp_path_factory.mktemp("alone"))
 
 
 def test_two_processes_that_want_the_same_trainings_do_each_once(tmp_path, alone):
@@ -84,6 +96,4 @@ def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path, alone)
         time.sleep(rng.uniform(0.05, 0.6))
         process.send_signal(signal.SIGKILL)
         process.wait()
-    process = start(tmp_path)
-    go(process)
-    assert result(process)["sums"] == alone["sums"]
+    assert here(tmp_path)["sums"] == alone["sums"]

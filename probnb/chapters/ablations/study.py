@@ -16,10 +16,10 @@ from ...data.augment import Brightness, Mirror, Shift
 from ...data.drawn import VERSION
 from ...data.faces import load_faces
 from ...experiment.plan import cost_of, passes, plan
-from ...experiment.provenance import machine
 from ...experiment.results import collect, on_test
 from ...metrics import METRICS, Difference, difference, evaluate, holm
 from ...scenarios import SCENARIOS
+from ...store import machine
 from ...training.batches import device_type, precision_of
 from .special import fits_of, run_several, run_stopping
 from .studies import STUDIES, settings_of, sizes_of

@@ -18,11 +18,11 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from ... import store
 from ...data.survival import HORIZON, RULES, label, survival_splits
 from ...data.tcga import STAGES
-from ...experiment.provenance import machine
 from ...methods import METHODS, check_methods
 from ...metrics import METRICS, Bootstrap, bootstrap, compare, difference
 from ...metrics.sample import check_sample
 from ...notebook import results_path
+from ...store import machine
 from .references import references
 from .tasks import get_task, strata_of
 

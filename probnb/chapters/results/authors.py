@@ -18,8 +18,8 @@ from sklearn.model_selection import StratifiedKFold
 from ...calibrators import PlattScaling, logits_from_probabilities
 from ...calibrators.gain_parts import gain_parts
 from ...calibrators.scaling import fit_intercept
-from ...experiment.provenance import machine
 from ...metrics import auc, ece, ks_error, mse_p, nll
+from ...store import machine
 
 SAVED = {
     "infinite": "resampled", "overfit": "ce_overfit", "early_stop": "ce", "cape_bin": "cape_bin",
