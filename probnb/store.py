@@ -237,9 +237,8 @@ def _replaced(patterns):
     """Sources of what stands in memory where the library's files define something else."""
     found = []
     for path in (path for pattern in patterns for path in sorted(ROOT.glob(pattern))):
-        module = sys.modules.get(
-            ".".join(("probnb", *path.relative_to(ROOT).with_suffix("").parts))
-        )
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        module = sys.modules.get(".".join(parts))
         for name in _defined(path) if module else ():
             for one in _functions(getattr(module, name, None)):
                 if not one.__code__.co_filename.startswith((module.__file__, "<")):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -236,10 +237,7 @@ def job_key(job, splits, device="cpu", precision="bf16-mixed"):
     str
         Sixteen hexadecimal digits.
     """
-
-    def others(jobs):
-        return [job_key(one, splits, device, precision) for one in jobs]
-
+    key = partial(job_key, splits=splits, device=device, precision=precision)
     facts = {
         "format": 2,
         "data": splits.digest,
@@ -251,11 +249,11 @@ def job_key(job, splits, device="cpu", precision="bf16-mixed"):
         "strength": job.strength,
         "targets": configuration(job.targets),
         "init_seed": job.init_seed,
-        "start": others([job.start])[0] if job.start else None,
+        "start": key(job.start) if job.start else None,
     }
     later = {
         "augment": [configuration(step) for step in splits.train.augment],
-        "teachers": others(job.teachers),
+        "teachers": [key(one) for one in job.teachers],
         "fold": list(job.fold or ()),
     }
     return store.key(facts | {name: value for name, value in later.items() if value})

@@ -246,7 +246,7 @@ def write_results(directory, results, changed=None, **facts):
         "trained_by_other_code": list(results.foreign),
         "epochs": len(results.epochs.query("epoch > 0")),
     }
-    spent = results.epochs[["cpu_seconds", "seconds"]].sum().round(1)
+    spent = results.epochs.reindex(columns=["cpu_seconds", "seconds"]).sum().round(1)
     record["cpu_seconds"], record["wall_seconds"] = spent.tolist()
     record = json.loads(json.dumps(record, default=store.plain))  # what a reader of it will see
     name = "{task}-{data}-{profile}-seed{seed}".format(**facts)

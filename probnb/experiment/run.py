@@ -239,8 +239,8 @@ def _train(job, shared, work, show, fabric):
             around = Surroundings(
                 splits.to(fabric.device),
                 lambda data: probabilities(predict_logits(fabric, model, data)),
-                partial(teach, teachers, whole, fabric) if teachers else None,
                 state.with_suffix(".memory"),
+                partial(teach, teachers, whole, fabric) if teachers else None,
             )
             targets = targets.bind(around)
         loss, strength = job.loss, () if job.strength is None else (job.strength,)

@@ -316,8 +316,10 @@ class HeldOut(Calibrated):
     """
 
     def __call__(self, epoch, data, predict, seed):
-        """Say that the schedule was not bound."""
-        must_be_bound(self)
+        """Say that the schedule was not bound: the training rows would be asked, not others."""
+        raise ValueError(
+            "targets HeldOut must be bound to a training's surroundings; see run_jobs."
+        )
 
     def bind(self, around):
         """Return the schedule."""
@@ -335,14 +337,6 @@ class HeldOut(Calibrated):
             return self.mixed(p_emp[: len(data.outcomes)], data.outcomes)
 
         return targets
-
-
-def must_be_bound(schedule):
-    """Raise: a schedule that looks around itself was called before `bind`."""
-    raise ValueError(
-        f"targets {type(schedule).__name__} must be bound to the surroundings of a training; "
-        "probnb.experiment.run.run_jobs does so."
-    )
 
 
 def _numpy(values):

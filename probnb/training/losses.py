@@ -31,12 +31,6 @@ def _mean(terms, weights):
     return terms.mean() if weights is None else weights @ terms / weights.sum()
 
 
-def _cross_entropy(logits, targets, weights):
-    if weights is None:
-        return F.cross_entropy(logits, _columns(targets))
-    return _mean(F.cross_entropy(logits, _columns(targets), reduction="none"), weights)
-
-
 @dataclass(frozen=True)
 class CrossEntropy:
     r"""Cross entropy with soft targets, :math:`-\sum_c t_c \log \hat p_c`.
@@ -53,7 +47,9 @@ class CrossEntropy:
 
     def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
-        return _cross_entropy(logits, targets, weights)
+        if weights is None:
+            return F.cross_entropy(logits, _columns(targets))
+        return _mean(F.cross_entropy(logits, _columns(targets), reduction="none"), weights)
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ class EntropyRegularised:
         """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         log_p = F.log_softmax(logits, dim=1)
         entropy = _mean(-(log_p.exp() * log_p).sum(dim=1), weights)
-        return _cross_entropy(logits, targets, weights) - self.beta * entropy
+        return CrossEntropy()(logits, targets, weights) - self.beta * entropy
 
 
 @dataclass(frozen=True)
@@ -165,7 +161,7 @@ class MMCE:
             gap, total = weights * gap, weights.sum()
         squared = (gap @ kernel @ gap / total**2).clamp(min=0)
         penalty = torch.sqrt(squared + 1e-12) - 1e-6
-        return _cross_entropy(logits, targets, weights) + self.beta * penalty
+        return CrossEntropy()(logits, targets, weights) + self.beta * penalty
 
 
 LOSSES = {"ce": CrossEntropy, "focal": Focal, "entropy": EntropyRegularised, "mmce": MMCE}

@@ -326,7 +326,7 @@ class Network:
         torch.nn.Module
             With weights drawn from torch's global generator.
         """
-        make = NETWORKS[self.kind] if isinstance(self.kind, str) else self.kind
+        make = NETWORKS.get(self.kind, self.kind)
         wanted = inspect.signature(make).parameters
         size = {name: inputs.shape[1] for name in ("in_channels", "features") if name in wanted}
         return make(**size, **dict(self.settings))
@@ -360,9 +360,7 @@ def network(kind="resnet18", **settings):
     >>> network("mlp", hidden=(8,)).build(torch.zeros(5, 3)).layers[0]
     Linear(in_features=3, out_features=8, bias=True)
     """
-    if isinstance(kind, str):
-        check_choice(kind, NETWORKS, "network")
-    make = NETWORKS[kind] if isinstance(kind, str) else kind
+    make = kind if isinstance(kind, type) else NETWORKS[check_choice(kind, NETWORKS, "network")]
     known = inspect.signature(make).parameters
     allowed = [name for name in known if name not in ("in_channels", "features")]
     for name in settings:

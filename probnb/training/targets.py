@@ -25,7 +25,7 @@ from ..data.base import one_hot
 from ..scenarios import draw_outcomes
 from ..validation import check_number
 from .batches import predict_logits, probabilities
-from .cape import Calibrated, HeldOut, must_be_bound
+from .cape import Calibrated, HeldOut
 
 __all__ = ["TARGETS", "Observed", "Resampled", "RunningMean", "Smoothed", "Surroundings", "Taught"]
 
@@ -88,16 +88,16 @@ class Surroundings:
         The data, on the device.
     predict : callable
         ``predict(data)``: `probabilities` by the network as it is now.
+    memory : pathlib.Path
+        A file that is the schedule's own and goes when the training is finished.
     teach : callable, optional
         ``teach(calibrator)``: what the teachers say of the training rows; see `teach`.
-    memory : pathlib.Path, optional
-        A file that is the schedule's own and goes when the training is finished.
     """
 
     splits: object
     predict: Callable
+    memory: Path
     teach: Callable | None = None
-    memory: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,6 @@ class Taught:
 
     def __post_init__(self):
         check_number(self.share, "share", 0, 1)
-
-    def __call__(self, epoch, data, predict, seed):
-        """Say that the schedule was not bound."""
-        must_be_bound(self)
 
     def bind(self, around):
         """Return the schedule; ValueError where the training has no teachers."""
@@ -160,14 +156,10 @@ class RunningMean:
         check_number(self.decay, "decay", 0, 1)
         check_number(self.share, "share", 0, 1)
 
-    def __call__(self, epoch, data, predict, seed):
-        """Say that the schedule was not bound."""
-        must_be_bound(self)
-
     def bind(self, around):
         """Return the schedule, whose mean is kept in the surroundings' file between epochs."""
         mean, known = None, 0
-        found = store.load_or_set_aside(around.memory) if around.memory else None
+        found = store.load_or_set_aside(around.memory)
         if found is not None:
             mean, known = found[0]["mean"], found[1]["epoch"]
 
@@ -177,8 +169,7 @@ class RunningMean:
                 now = predict().float().cpu()
                 mean = now if mean is None else self.decay * mean + (1 - self.decay) * now
                 known = epoch
-                if around.memory:
-                    store.save(around.memory, {"mean": mean}, {"epoch": epoch})
+                store.save(around.memory, {"mean": mean}, {"epoch": epoch})
             return self.share * data.outcomes + (1 - self.share) * mean.to(data.outcomes)
 
         return targets
@@ -221,12 +212,11 @@ def left_out(splits, fold):
     ValueError
         If the fold is none, or there are fewer rows or groups than folds.
     """
-    whole = isinstance(fold, tuple) and len(fold) == 3 and all(type(v) is int for v in fold)
-    if not whole or not 0 <= fold[0] < fold[1] or fold[1] < 2 or fold[2] < 0:
+    which, of, seed = fold
+    if not 0 <= which < of or of < 2:
         raise ValueError(
             f"fold must be (which, of, seed) with 0 <= which < of and of at least 2; got {fold!r}."
         )
-    which, of, seed = fold
     train, n = splits.train, len(splits.train)
     units = np.arange(n)
     if train.groups is not None and not np.isin(train.groups, splits.val.groups).any():

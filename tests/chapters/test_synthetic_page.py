@@ -7,7 +7,7 @@ import pytest
 
 from probnb.chapters.synthetic import figures, study
 from probnb.data.faces import load_faces
-from probnb.experiment import summary
+from probnb.experiment import evidence
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import Results, collect, on_test, write_results
@@ -49,9 +49,9 @@ def test_every_choice_of_rows_gives_a_page(trained, asked, tmp_path):
     figures.finetuning_figure(outcome)
     reliability_grid(table["y"], figures.labelled(table[methods]), p=table["p"])
     result = bootstrap(table["y"], table[methods], table["p"], 20, progress=False)
-    page = summary.comparison_table(result, "discrete")
+    page = evidence.comparison_table(result, "discrete")
     assert list(page.index) == [METHODS[m].label for m in methods]
-    assert len(summary.chosen_table(outcome.chosen)) >= 1
+    assert len(evidence.chosen_table(outcome.chosen)) >= 1
     assert len(study.verdicts(result, outcome.chosen)) == len(methods) - 1
     assert len(study.member_errors(outcome)) == (PROFILE.members if "ensemble" in methods else 0)
     plt.close("all")
