@@ -147,7 +147,7 @@ class Method:
             )
         if self.folds == 1 or (not taught and (self.folds or self.repeats > 1)):
             return f"folds must be 0 (without teachers) or at least 2; got {self.folds}."
-        row = METHODS[check_choice(self.teachers, METHODS, "teachers")] if taught else start
+        row = METHODS[check_choice(self.teachers, METHODS, "teachers")] if taught else None
         if taught and (row.calibrator or row.epoch == "last" or row.teachers):
             return f"teachers must be a row of kept weights of its own; not {self.teachers!r}."
         if taught and self.folds and (row.members > 1 or row.start):
