@@ -37,7 +37,7 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters.claims.ledger import stored_runs
+from probnb.chapters.claims import stored_runs
 from probnb.chapters.results import authors, figures, tables
 from probnb.experiment import evidence
 from probnb.plots.forest import forest

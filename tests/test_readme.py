@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from probnb.chapters.claims import ledger
+from probnb.chapters import claims
 from probnb.experiment import evidence
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +34,7 @@ def test_every_interval_stands_on_a_page_that_has_a_guard():
 
 
 def test_the_count_of_verdicts():
-    counts = ledger.verdict_counts(ledger.ledger(ledger.stored_runs([ROOT / "results"])))
+    counts = claims.verdict_counts(claims.ledger(claims.stored_runs([ROOT / "results"])))
     verdicts = counts["all"]
     assert (
         f"Of the paper's {verdicts['all']} claims {verdicts['holds']} hold "

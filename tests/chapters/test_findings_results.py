@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.chapters.claims import ledger
+from probnb.chapters import claims
 from probnb.chapters.results import authors, tables
 from probnb.experiment import evidence
 from probnb.metrics import difference, holm
@@ -32,7 +32,7 @@ def ends(gap, scale=100):
 
 
 def best_of(folder):
-    return {s: r for s, r in ledger.stored_runs([folder]).items() if s != "cifar10"}
+    return {s: r for s, r in claims.stored_runs([folder]).items() if s != "cifar10"}
 
 
 def said(words, text):
@@ -204,7 +204,7 @@ def test_how_many_stand_out_by_chance(best):
 
 
 def test_what_the_page_of_claims_says():
-    counts = ledger.verdict_counts(ledger.ledger(ledger.stored_runs([ROOT / "results"])))
+    counts = claims.verdict_counts(claims.ledger(claims.stored_runs([ROOT / "results"])))
     said(f"makes {counts.loc['all', 'all']} claims", prose("claims"))
     assert counts.loc["holds", "reading"] > counts.loc["holds", "all"] / 2
     assert counts.loc["not resolved", "runs"] > counts.loc["all", "runs"] / 2

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.chapters.claims.ledger import stored_runs
+from probnb.chapters.claims import stored_runs
 from probnb.chapters.results import authors, figures, tables
 from probnb.experiment import evidence
 

@@ -7,7 +7,7 @@ import matplotlib
 from ...methods import METHODS
 from ...plots.forest import forest
 from ...plots.style import use_style
-from ..claims.ledger import stored_runs
+from ..claims import stored_runs
 from .tables import differences
 
 ROOT = Path(__file__).resolve().parents[3]

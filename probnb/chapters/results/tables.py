@@ -84,7 +84,7 @@ def paper_table(best, metric=None, scenario=None):
     Parameters
     ----------
     best : dict of str to DataFrame
-        Runs by scenario, from `probnb.chapters.claims.ledger.stored_runs`.
+        Runs by scenario, from `probnb.chapters.claims.stored_runs`.
     metric, scenario : str, optional
         One of the two; the other is spread over the columns.
 
