@@ -38,7 +38,9 @@ folders = (
 )
 
 from probnb.chapters.claims import stored_runs
-from probnb.chapters.results import authors, figures, tables
+from probnb.chapters import authors
+from probnb.chapters import results as tables
+from probnb.chapters import results_figures as figures
 from probnb.experiment import evidence
 from probnb.plots.forest import forest
 from probnb.plots.style import use_style

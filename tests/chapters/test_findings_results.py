@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.chapters import claims
-from probnb.chapters.results import authors, tables
+from probnb.chapters import authors, claims
+from probnb.chapters import results as tables
 from probnb.experiment import evidence
 from probnb.metrics import difference, holm
 from probnb.published import published

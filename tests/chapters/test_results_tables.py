@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from probnb.chapters.claims import stored_runs
-from probnb.chapters.results import authors, figures, tables
+from probnb.chapters import authors
+from probnb.chapters import results as tables
+from probnb.chapters import results_figures as figures
 from probnb.experiment import evidence
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from ...experiment import evidence
-from ...plots.style import COLOURS, plain_ticks
-from ...scenarios import SCENARIOS, probability
-from .tables import kept_trainings, label
+from ..experiment import evidence
+from ..plots.style import COLOURS, plain_ticks
+from ..scenarios import SCENARIOS, probability
+from .results import kept_trainings, label
 
 GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
 
@@ -71,7 +71,7 @@ def bias_figure(best, saved):
     best : dict of str to DataFrame
         Runs by scenario.
     saved : DataFrame
-        From `probnb.chapters.results.authors.authors_scores`.
+        From `probnb.chapters.authors.authors_scores`.
     """
     ours = [kept_trainings(runs) for s, runs in best.items() if s in ("linear", "discrete")]
     ours = pd.concat(ours).assign(source="ours, each at its kept epoch")
