@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from probnb.chapters.ablations import figures, special, study
-from probnb.chapters.ablations.special import SEVERAL
-from probnb.chapters.ablations.studies import (
+from probnb.chapters import ablations as study
+from probnb.chapters import ablations_figures as figures
+from probnb.chapters import ablations_special as special
+from probnb.chapters.ablations_rows import (
     PAGE,
     STUDIES,
     Row,
@@ -232,10 +233,8 @@ def test_figures_draw_every_row():
 
 
 def test_a_study_is_run_from_the_command_line(tmp_path, monkeypatch):
-    from probnb.chapters.ablations.__main__ import main
-
     monkeypatch.chdir(tmp_path)
-    main(["stopping", "--profile", "smoke", "--seeds", "0", "--runs", str(tmp_path / "runs"),
+    study.main(["stopping", "--profile", "smoke", "--seeds", "0", "--runs", str(tmp_path / "runs"),
           "--workers", "1"])  # fmt: skip
     table = study.read_study(tmp_path / "results", "stopping")
     assert set(table["part"]) == {"kept", "platt", "cape"} and list(table) == list(study.COLUMNS)
@@ -268,7 +267,7 @@ def test_the_notebook_refuses_bad_parameters_in_its_second_cell(given, message):
 
 def test_names_of_studies_need_no_torch():
     code = (
-        "import sys, probnb.chapters.ablations.studies;"
+        "import sys, probnb.chapters.ablations_rows;"
         "assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
