@@ -22,7 +22,7 @@ from scipy.stats import spearmanr
 from .. import store
 from ..experiment.results import TABLES, find_runs, on_test, read_results
 from ..methods import METHODS
-from ..metrics import difference, holm, kl_p, mse_p, repeated_distance
+from ..metrics import brier, difference, holm, kl_p, mse_p, repeated_distance
 from ..metrics.votes import check_votes
 from ..published import published
 from ..validation import check_choice
@@ -114,10 +114,10 @@ def compared(tests):
             rows.append(table.assign(metric="mse_p", reference=reference))
     for seed, table in enumerate(tests):
         models = [m for m in METHODS if m in table]
-        values = {m: (_squared_errors(table, m).mean(), ((table[m] - table["y"]) ** 2).mean())
-                  for m in models}  # fmt: skip
-        of_seed = pd.DataFrame(values, ["mean", "spread"]).T.rename_axis("method").reset_index()
-        rows.append(of_seed.assign(metric="models", reference=str(seed)))
+        of_seed = {"method": models, "metric": "models", "reference": str(seed)}
+        of_seed["mean"] = [_squared_errors(table, m).mean() for m in models]
+        of_seed["spread"] = [brier(table["y"], table[m]) for m in models]
+        rows.append(pd.DataFrame(of_seed))
     if "k" in tests[0]:
         pooled = pd.concat(tests)
         variance = check_votes(pooled["k"], pooled["n"]).variance().mean()  # of one other person
@@ -192,8 +192,8 @@ def read_stored(folder, data="*", question="*", inputs="gradients"):
 
 def differences(stored, methods, reference="ce"):
     """Pick differences in MSE_p from a method, with Holm's p-values over all that are picked."""
-    rows = stored[(stored["metric"] == "mse_p") & (stored["reference"] == reference)]
-    rows = rows[rows["method"].isin(methods) & (rows["method"] != reference)]
+    rows = stored.query("metric == 'mse_p' and reference == @reference != method")
+    rows = rows[rows["method"].isin(methods)]
     labels = [METHODS[m].label for m in rows["method"]]
     return rows.assign(label=labels, holm=holm(rows["p"])).reset_index(drop=True)
 
@@ -215,18 +215,15 @@ def brier_follows(stored, folder):
         (Spearman's correlation) and ``models``. Seeds are kept apart: the luck of a seed's votes
         shifts all of its Brier scores alike.
     """
-    lines = []
-    points = stored[(stored["metric"] == "models") & (stored["method"] != "ce_overfit")]
-    for seed, part in points.groupby("reference"):
-        rank = spearmanr(part["mean"], part["spread"]).statistic
-        lines.append({"seed": int(seed), "kind": "methods", "rank": rank, "models": len(part)})
+    points = stored.query("metric == 'models' and method != 'ce_overfit'")
+    points = points.rename(columns={"mean": "mse_p", "spread": "brier"})
+    found = [(int(seed), "methods", part) for seed, part in points.groupby("reference")]
     task = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
     for run in find_runs([folder], "cifar10", **task, inputs="gradients"):
-        epochs = read_results(run).epochs.query("epoch > 0")
-        rank = spearmanr(epochs["mse_p"], epochs["brier"]).statistic
-        seed = run.record["seed"]
-        lines.append({"seed": seed, "kind": "epochs", "rank": rank, "models": len(epochs)})
-    return pd.DataFrame(lines)
+        found.append((run.record["seed"], "epochs", read_results(run).epochs.query("epoch > 0")))
+    lines = [(seed, kind, spearmanr(part["mse_p"], part["brier"]).statistic, len(part))
+             for seed, kind, part in found]  # fmt: skip
+    return pd.DataFrame(lines, columns=["seed", "kind", "rank", "models"])
 
 
 def kl_ratios(p, predictions, clips=CLIPS):
@@ -287,14 +284,13 @@ def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, seed=0):
     # The distance in a world of endless rows, which the rows of a test set are a sample of.
     truth = float(np.mean(np.subtract(*_world(rng, 1_000_000)) ** 2))
     for n, size in product(votes, rows):
-        found, plain = [], []
+        found = []
         for _ in range(replicates):
             p, p_hat = _world(rng, size)
             k = rng.binomial(n, p)
-            found.append(repeated_distance(k, np.full(size, n), p_hat))
-            plain.append(np.mean((p_hat - k / n) ** 2))
-        held = np.mean([e.low <= truth <= e.high for e in found])
-        out.append((n, size, truth, np.mean([e.value for e in found]), np.mean(plain), held))
+            e = repeated_distance(k, np.full(size, n), p_hat)
+            found.append((e.value, np.mean((p_hat - k / n) ** 2), e.low <= truth <= e.high))
+        out.append((n, size, truth, *np.mean(found, axis=0)))
     return pd.DataFrame(out, columns=["votes", "rows", "truth", "mean", "plain", "covered"])
 
 

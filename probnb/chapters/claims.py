@@ -139,29 +139,17 @@ def as_json(table):
 def as_page(table):
     """Return the ledger as HTML: a table with an anchor a claim, a search field and sorting."""
     data = base64.b64encode(as_json(table).encode()).decode()
-    page = (files(__package__) / "claims.html").read_text(encoding="utf-8")
-    rows = "".join(_row(line) for line in table.itertuples())
     options = "".join(f"<option>{verdict}</option>" for verdict in VERDICTS)
-    return page.replace("{{options}}", options).replace("{{data}}", data).replace("{{rows}}", rows)
-
-
-def _row(line):
-    text, printed = html.escape, line.printed if line.kind == "runs" else ""
-    more = (("Asked", "code", line.question), ("In print", "span", printed),
-            ("Command", "code", line.command))  # fmt: skip
-    details = "".join(
-        f"<dt>{head}</dt><dd><{tag}>{text(words)}</{tag}></dd>"
-        for head, tag, words in more
-        if words
-    )
-    return (
-        f'<tr id="claim-{line.number}"><td data-key="{line.number}">'
-        f'<a href="#claim-{line.number}">{line.number}</a></td>'
-        f"<td><p>{text(line.claim)} <small>({text(line.where)}; rests on {text(line.evidence)})"
-        f"</small></p><details><summary>{text(line.reason)}</summary><dl>{details}</dl></details></td>"
-        f'<td class="v{VERDICTS.index(line.verdict)}">{line.verdict}</td><td>{line.kind}</td>'
-        f'<td data-key="{line.seeds}">{line.seeds or ""}</td></tr>'
-    )
+    page = (files(__package__) / "claims.html").read_text(encoding="utf-8")
+    page = page.replace("{{options}}", options).replace("{{data}}", data)
+    head, row, tail = page.split("<!-- row -->")
+    asked = table["kind"] == "runs"
+    cells = table.assign(
+        place=table["verdict"].map(VERDICTS.index), shown=table["seeds"].replace(0, ""),
+        printed=table["printed"].where(asked, ""),
+    ).drop(columns="numbers")  # fmt: skip
+    cells = cells.astype(str).map(html.escape).to_dict("records")
+    return head + "".join(row.format_map(cell) for cell in cells) + tail
 
 
 def main(arguments=None):
