@@ -34,6 +34,7 @@ def test_every_interval_stands_on_a_page_that_has_a_guard():
 
 
 def test_the_count_of_verdicts():
+    """Here and on the page Claims, whose ledger takes a while."""
     counts = claims.verdict_counts(claims.ledger(claims.stored_runs([ROOT / "results"])))
     verdicts = counts["all"]
     assert (
@@ -41,6 +42,9 @@ def test_the_count_of_verdicts():
         f"({counts.loc['holds', 'reading']} of them by reading), {verdicts['contradicted']} are "
         f"contradicted, {verdicts['not resolved']} are not resolved"
     ) in findings()
+    assert f"makes {verdicts['all']} claims" in flat(ROOT / "book" / "claims.py")
+    assert counts.loc["holds", "reading"] > verdicts["holds"] / 2
+    assert counts.loc["not resolved", "runs"] > counts.loc["all", "runs"] / 2
 
 
 def test_what_it_says_of_every_training_on_photographs():

@@ -322,9 +322,6 @@ def on_gradients(splits, cells):
     Splits
         The same outcomes; nothing is mirrored any more.
     """
-    side = splits.train.inputs.shape[-1]
-    if side % cells:
-        raise ValueError(f"size must be a multiple of {cells} pixels for gradients; got {side}.")
     parts = {
         name: torch.cat([oriented_gradients(some, cells) for some in part.inputs.split(2048)])
         for name, part in splits.parts().items()

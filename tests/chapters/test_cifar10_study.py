@@ -57,10 +57,10 @@ def test_ratio_of_the_first_direction_hardly_moves_and_of_the_printed_one_grows_
 
 def test_one_seed_is_the_paired_t_test_over_rows():
     data = table().drop(columns=["k", "n"])
-    result = compare_seeds([data], replicates=20_000)
+    result = compare_seeds([data], replicates=5_000)
     a, b = ((data[m] - data["p"]) ** 2 for m in ("platt", "ce"))
     test = ttest_rel(a, b).confidence_interval(0.95)
-    assert result.loc["platt", ["low", "high"]].tolist() == pytest.approx(list(test), rel=0.03)
+    assert result.loc["platt", ["low", "high"]].tolist() == pytest.approx(list(test), rel=0.06)
     assert result.loc["cape_bin", "high"] < 0 and result.loc["ce", "value"] == 0
     assert (result["seeds"] == 1).all() and result["spread"].isna().all()
 
@@ -107,7 +107,7 @@ def test_far_out_three_seeds_are_not_taken_for_more():
 
 
 def test_simulated_intervals_cover_as_often_as_they_say():
-    result = coverage(votes=(2, 9), rows=(300,), replicates=600, seed=1)
+    result = coverage(votes=(2, 9), rows=(300,), replicates=400, seed=1)
     assert result["covered"].between(0.93, 0.97).all()
     assert np.allclose(result["mean"], result["truth"], rtol=0.02)
     assert (result["plain"] > 1.2 * result["truth"]).any()
