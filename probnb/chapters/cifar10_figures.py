@@ -57,7 +57,6 @@ def ratio_figure(ratios, paper):
         ax.axhspan(*paper["ratio"].agg(["min", "max"]), color=COLOURS["yellow"], alpha=0.4, lw=0)
     grid.set_axis_labels("Clipping before the logarithm", "KL$_p$ / MSE$_p$")
     grid.set_titles("{col_name}")
-    grid.legend.set_title("")
     sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1), ncols=3, title=None)
     return grid
 

@@ -60,11 +60,9 @@ def _means(best, scenario, metric):
     """Times 100, mean and deviation over seeds by row; early stopping is all its trainings."""
     if scenario not in best:
         return pd.DataFrame(columns=["value", "std"], dtype=float)
-    table = (
-        evidence.scores(best[scenario], [metric]).groupby("method")["value"].agg(["mean", "std"])
-    )
-    table = table.drop("ce" if "ce_mean" in table.index else []).rename({"ce_mean": "ce"})
-    return (100 * table).rename(columns={"mean": "value"})
+    scores = evidence.scores(best[scenario], [metric])
+    table = 100 * scores.groupby("method")["value"].agg(value="mean", std="std")
+    return table.drop("ce" if "ce_mean" in table.index else []).rename({"ce_mean": "ce"})
 
 
 def _cell(table, row, missing, spread):
@@ -106,8 +104,8 @@ def paper_table(best, metric=None, scenario=None):
     return table.set_axis(pd.MultiIndex.from_tuples(table.index, names=[f"{name} ×100", ""]))
 
 
-def rank_table(best, metric="mse_p"):
-    """Rank the paper's rows in print and here, 1 being best, without resampled labels.
+def rank_table(best):
+    """Rank the paper's rows by MSE_p in print and here, 1 being best, without resampled labels.
 
     Returns
     -------
@@ -116,9 +114,9 @@ def rank_table(best, metric="mse_p"):
     """
     columns, rows = {}, PAPER_ROWS[1:]
     for scenario in SCENARIOS:
-        paper = published(scenario, metric=metric).set_index("method")["value"]
-        pair = pd.DataFrame({"paper": paper, "ours": _means(best, scenario, metric)["value"]})
-        pair = pair.reindex(rows)
+        paper = published(scenario, metric="mse_p").set_index("method")["value"]
+        ours = _means(best, scenario, "mse_p")["value"]
+        pair = pd.DataFrame({"paper": paper, "ours": ours}).reindex(rows)
         ranks = pair.rank(method="min").map(lambda v: "–" if np.isnan(v) else f"{v:.0f}")
         both = pair.dropna()
         agree = f"{both.corr('spearman').iat[0, 1]:.2f}" if len(both) > 2 else MISSING
@@ -213,15 +211,13 @@ def candidates(runs):
                 "schedule": "" if setting.method == "ce_finetuned" else cape,
                 "rate": f"{setting.finetune_learning_rate:g}",
                 "bins": f"{setting.bins:.0f}" if setting.method == "cape_bin" else "",
-                "seed": line.seed, "kept": kept,
-                "calibration": int(history.loc[:kept, "calibration"].sum()),
+                "seed": line.seed, "kept": str(kept),
+                "calibration": str(int(history.loc[:kept, "calibration"].sum())),
                 "kept less start": gain[kept], "last less start": gain.iloc[-1],
             })  # fmt: skip
     key = ["row", "schedule", "rate", "bins"]
     found = pd.DataFrame(parts).drop_duplicates([*key, "seed"]).groupby(key, sort=False)
-    lists = {
-        name: found[name].agg(lambda v: ", ".join(map(str, v))) for name in ("kept", "calibration")
-    }
+    lists = {name: found[name].agg(", ".join) for name in ("kept", "calibration")}
     gains = {f"{k} less start": found[f"{k} less start"].agg(_over_seeds) for k in ("kept", "last")}
     return pd.DataFrame({"seeds": found.size(), **lists, **gains})
 
