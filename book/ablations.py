@@ -40,7 +40,7 @@ retrain = False  # train again what other code has trained
 from probnb.notebook import check_parameters, default_profile, find_path, results_path
 
 check_parameters(globals(), "studies scenario data_dir profile seed device results_dir retrain")
-from probnb.chapters.ablations.studies import PAGE, check_studies, settings_of
+from probnb.chapters.ablations_rows import PAGE, check_studies, settings_of
 from probnb.experiment.profiles import PROFILES
 from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choice, check_integer
@@ -57,8 +57,10 @@ results_dir = results_path(results_dir)
 
 import pandas as pd
 
-from probnb.chapters.ablations import figures, study
-from probnb.chapters.ablations.special import first_targets
+from probnb.chapters import ablations as study
+from probnb.chapters import ablations_figures as figures
+from probnb.chapters.ablations_special import first_targets
+from probnb.data.faces import load_faces
 from probnb.plots.forest import forest
 from probnb.plots.style import use_style
 
@@ -102,8 +104,9 @@ ax = forest(found, hue="scenario", xlabel="MSE$_p$ less that of CE early-stop (Ã
 # that it knows nothing about, and a calibration epoch is one in three or four.
 
 # %% tags=["remove-input"]
-faces = study.load(scenario, settings_of(profile), seed, data_dir)
-first = first_targets(faces, settings_of(profile), seed, results_dir / "fits", device)
+settings = settings_of(profile)
+faces = load_faces(scenario, data_dir, size=settings.size, n=settings.images, seed=seed)
+first = first_targets(faces, settings, seed, results_dir / "fits", device)
 axes = figures.first_targets_figure(first)
 
 # %% [markdown]

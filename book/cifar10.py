@@ -63,15 +63,17 @@ results_dir = results_path(results_dir)
 
 import pandas as pd
 
-from probnb.chapters.cifar10 import figures, study, tasks
+from probnb.chapters import cifar10 as study
+from probnb.chapters import cifar10_figures as figures
+from probnb.chapters import cifar10_tasks as tasks
 from probnb.experiment.results import find_runs, on_test, read_results
 from probnb.plots.forest import forest
 from probnb.plots.style import use_style
 
 use_style()
 pd.set_option("display.max_colwidth", None, "display.max_rows", None)
-question = question or tasks.USUAL.get(data)
 settings = tasks.task_settings(data, profile, inputs, images=images, epochs=epochs)
+question = question or tasks.DATA[data].usual
 task = tasks.load_task(data, question, data_dir, settings.images, settings.size, seed, inputs)
 stored = study.read_stored(kept)
 PEOPLE = [

@@ -38,12 +38,12 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters.claims import ledger
+from probnb.chapters.claims import as_page, comparisons, ledger, stored_runs, verdict_counts
 
-claims = ledger.ledger(ledger.stored_runs(folders))
+claims = ledger(stored_runs(folders))
 
 # %% tags=["remove-input"]
-ledger.verdict_counts(claims)
+verdict_counts(claims)
 
 # %% [markdown]
 # **How runs decide.** A claim is one question: a difference, say, and the scenarios in which it must hold. It
@@ -62,7 +62,7 @@ ledger.verdict_counts(claims)
 # %% tags=["remove-input"]
 import pandas as pd
 
-pd.DataFrame([ledger.comparisons(claims)], index=["differences"]).rename(
+pd.DataFrame([comparisons(claims)], index=["differences"]).rename(
     columns={"apart": "leave out 0", "chance": "expected by chance", "holm": "left by Holm"}
 )
 
@@ -73,4 +73,4 @@ pd.DataFrame([ledger.comparisons(claims)], index=["differences"]).rename(
 # `python -m probnb.chapters.claims --json claims.json`.
 
 # %% tags=["remove-input"]
-HTML(ledger.as_page(claims))
+HTML(as_page(claims))

@@ -37,8 +37,10 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters.claims.ledger import stored_runs
-from probnb.chapters.results import authors, figures, tables
+from probnb.chapters import authors
+from probnb.chapters import results as tables
+from probnb.chapters import results_figures as figures
+from probnb.chapters.claims import stored_runs
 from probnb.experiment import evidence
 from probnb.plots.forest import forest
 from probnb.plots.style import use_style

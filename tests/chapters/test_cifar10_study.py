@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp, ttest_rel
 
-from probnb.chapters.cifar10 import tasks
-from probnb.chapters.cifar10.study import (
+from probnb.chapters.cifar10 import (
     brier_follows,
     compare_seeds,
     coverage,
@@ -58,10 +57,10 @@ def test_ratio_of_the_first_direction_hardly_moves_and_of_the_printed_one_grows_
 
 def test_one_seed_is_the_paired_t_test_over_rows():
     data = table().drop(columns=["k", "n"])
-    result = compare_seeds([data], replicates=20_000)
+    result = compare_seeds([data], replicates=5_000)
     a, b = ((data[m] - data["p"]) ** 2 for m in ("platt", "ce"))
     test = ttest_rel(a, b).confidence_interval(0.95)
-    assert result.loc["platt", ["low", "high"]].tolist() == pytest.approx(list(test), rel=0.03)
+    assert result.loc["platt", ["low", "high"]].tolist() == pytest.approx(list(test), rel=0.06)
     assert result.loc["cape_bin", "high"] < 0 and result.loc["ce", "value"] == 0
     assert (result["seeds"] == 1).all() and result["spread"].isna().all()
 
@@ -88,8 +87,6 @@ def test_values_from_votes_are_those_of_the_probabilities_within_their_noise():
     votes, truth = compare_seeds([data]), compare_seeds([data.drop(columns=["k", "n"])])
     assert np.allclose(votes["mean"], truth["mean"], atol=0.002)
     assert np.allclose(votes["value"], truth["value"], atol=0.002)
-    kl = compare_seeds([data], metric="kl_p")["mean"]
-    assert np.allclose(kl, [kl_p(data["p"], data[m]) for m in kl.index], atol=0.02)
 
 
 def test_seeds_that_disagree_widen_the_interval_and_seeds_that_agree_do_not_shrink_it_away():
@@ -109,25 +106,8 @@ def test_far_out_three_seeds_are_not_taken_for_more():
     assert found["p"] >= ttest_1samp(gaps, 0).pvalue
 
 
-def test_an_infinite_divergence_is_said_to_be_one():
-    data = table().assign(platt=lambda d: np.where(d["k"] > 0, 0.0, d["platt"]))
-    result = compare_seeds([data, data], metric="kl_p")
-    assert result.loc["platt", "mean"] == np.inf and np.isnan(result.loc["platt", "low"])
-    assert result.loc["cape_bin", "high"] < 0
-
-
-def test_epochs_are_as_far_from_p_as_their_predictions():
-    data = table(size=20_000)
-    share, names = data["k"] / data["n"], ("ce", "cape_bin")
-    record = {k: [f(share, data[m]) for m in names] for k, f in (("mse_p", mse_p), ("kl_p", kl_p))}
-    epochs = tasks._unbiased(pd.DataFrame(record), data["k"], data["n"])
-    for name, metric, tolerance in (("mse_p", mse_p, 0.002), ("kl_p", kl_p, 0.03)):
-        expected = [metric(data["p"], data[m]) for m in names]
-        assert np.allclose(epochs[name], expected, atol=tolerance)
-
-
 def test_simulated_intervals_cover_as_often_as_they_say():
-    result = coverage(votes=(2, 9), rows=(300,), replicates=600, seed=1)
+    result = coverage(votes=(2, 9), rows=(300,), replicates=400, seed=1)
     assert result["covered"].between(0.93, 0.97).all()
     assert np.allclose(result["mean"], result["truth"], rtol=0.02)
     assert (result["plain"] > 1.2 * result["truth"]).any()

@@ -10,16 +10,16 @@ import pytest
 import torch
 
 from probnb import store
-from probnb.chapters.cifar10 import __main__ as command
-from probnb.chapters.cifar10 import figures
-from probnb.chapters.cifar10.study import (
+from probnb.chapters import cifar10 as command
+from probnb.chapters import cifar10_figures as figures
+from probnb.chapters.cifar10 import (
     compared,
     differences,
     kl_ratios,
     paper_ratios,
     read_stored,
 )
-from probnb.chapters.cifar10.tasks import (
+from probnb.chapters.cifar10_tasks import (
     load_task,
     on_gradients,
     oriented_gradients,
@@ -29,6 +29,7 @@ from probnb.chapters.cifar10.tasks import (
 from probnb.data.cifar10 import load_cifar10
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import find_runs, on_test, read_results
+from probnb.metrics.votes import check_votes
 
 matplotlib.use("Agg")
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -63,8 +64,6 @@ def test_a_turn_of_the_picture_turns_the_directions_and_light_changes_only_the_m
     assert torch.allclose(a[:, 9] + 50 / 255, b[:, 9], atol=1e-5)
     upside = oriented_gradients(image.flip(-1).flip(-2), cells=4).reshape(3, 10, 4, 4)
     assert torch.allclose(upside, a.flip(-1).flip(-2), atol=1e-4)
-    with pytest.raises(ValueError, match=r"cells must divide the side.*got 5"):
-        oriented_gradients(image, cells=5)
 
 
 def test_features_are_scaled_by_the_training_part_alone():
@@ -185,6 +184,9 @@ def test_published_comparison_is_the_one_that_the_votes_give(faces):
         kept = pd.read_parquet(run.directory / "predictions.parquet")
         votes = task.votes.loc[kept["id"], ["k", "n"]].reset_index(drop=True)
         tables.append(pd.concat([kept, votes], axis=1).assign(y=task.splits.test.outcomes.numpy()))
+        last = read_results(run).epochs.query("fit == 'ce'")["mse_p"].iloc[-1]
+        of_votes = check_votes(votes["k"], votes["n"]).squared_error(kept["ce_overfit"]).mean()
+        assert last == pytest.approx(of_votes, abs=1e-5)
     expected = compared(tables)
     columns = ["mean", "value", "low", "high"]
     assert np.allclose(found[columns], expected[columns], atol=1e-5, equal_nan=True)

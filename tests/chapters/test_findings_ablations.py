@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from probnb.chapters.ablations.study import compare, read_study
+from probnb.chapters.ablations import compare, read_study
 from probnb.experiment import evidence
 from probnb.metrics import difference
 from probnb.published import published

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import entr
 from scipy.stats import ttest_1samp
 
-from probnb.chapters.cifar10.study import (
+from probnb.chapters.cifar10 import (
     brier_follows,
     differences,
     kl_ratios,

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.chapters.claims.ledger import stored_runs
-from probnb.chapters.results import authors, figures, tables
+from probnb.chapters import authors
+from probnb.chapters import results as tables
+from probnb.chapters import results_figures as figures
+from probnb.chapters.claims import stored_runs
 from probnb.experiment import evidence
 
 ROOT = Path(__file__).resolve().parents[2]

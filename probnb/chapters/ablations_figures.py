@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 
-from ...plots.style import COLOURS, plain_ticks
-from .study import compare
+from ..metrics import difference
+from ..plots.style import COLOURS, plain_ticks
 
 AXES = {
     "focal": "Focal loss: strength γ", "entropy": "Entropy: strength β", "mmce": "MMCE: strength β",
@@ -45,32 +45,35 @@ def settings_figure(table, parts, base):
     seaborn.FacetGrid
         A panel for each part.
     """
-    found = compare(table, base)
-    found = found[found["part"].isin(parts)].assign(scenario=found["scenario"].str.capitalize())
-    hue = {"hue": "scenario"} if found["scenario"].nunique() > 1 else {}
-    grid = sns.FacetGrid(
-        found, col="part", col_order=parts, col_wrap=min(3, len(parts)), sharex=False,
-        height=2.4, aspect=1 if len(parts) > 1 else 2, legend_out=False,
-        hue_kws={"marker": ["o", "s"]} if hue else None, **hue,
+    same = ["scenario", "n", "seed"]
+    shown, start = table[table["part"].isin(parts)], table[table["row"] == base]
+    shown = shown.merge(start[[*same, "mse_p"]], on=same, suffixes=("", "_base"))
+    shown["gap"] = 100 * (shown["mse_p"] - shown["mse_p_base"])
+    shown["scenario"] = shown["scenario"].str.capitalize()
+    several = shown["scenario"].nunique() > 1
+    grid = sns.relplot(
+        shown, x="x", y="gap", col="part", col_order=parts, col_wrap=min(3, len(parts)),
+        hue="scenario", style="scenario", kind="line", markers=True, dashes=False, height=2.4,
+        aspect=1 if len(parts) > 1 else 2, errorbar=_interval, err_style="bars", legend=several,
+        facet_kws={"sharex": False, "legend_out": False},
     )  # fmt: skip
-
-    def points(x, value, low, high, **look):
-        ends = 100 * np.stack([value - low, high - value])
-        plt.errorbar(x, 100 * value, ends, **{"marker": "o", "markersize": 4, "capsize": 2} | look)
-
-    grid.map(points, "x", "value", "low", "high")
     for part, ax in grid.axes_dict.items():
         ax.axhline(0, color=COLOURS["grey"], lw=1, ls="--")
-        x = np.unique(found.loc[found["part"] == part, "x"])
+        x = np.unique(shown.loc[shown["part"] == part, "x"])
         if x.min() > 0 and x.max() / x.min() > 6:
             ax.set_xscale("log")
         plain_ticks(ax.xaxis, x)
         ax.set(xlabel=AXES[part], title="")
     grid.set_ylabels("Difference (× 100)")
-    grid.tight_layout()
-    if hue:
-        grid.add_legend(title="", loc="lower center", bbox_to_anchor=(0.45, 1), ncols=2)
+    if several:
+        sns.move_legend(grid, "lower center", bbox_to_anchor=(0.45, 1), ncols=2, title="")
     return grid
+
+
+def _interval(gaps):
+    """Student's interval over seeds, for seaborn's error bars."""
+    found = difference(gaps)
+    return found.low, found.high
 
 
 def stopping_figure(table):

@@ -6,26 +6,23 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+import torch
+from torchvision.utils import make_grid
 
-from ...experiment.results import find_runs, read_results
-from ...methods import METHODS
-from ...plots.style import COLOURS
-from .tasks import task_label
+from ..experiment.results import find_runs, read_results
+from ..methods import METHODS
+from ..plots.style import COLOURS
+from .cifar10_tasks import task_label
 
 
-def digit_rows(splits, examples=12):
+def digit_rows(splits):
     """Show some digits of each class beside the probability that the class is given."""
-    p, images = splits.test.probabilities.numpy(), splits.test.inputs[:, 0].numpy()
-    levels, side = np.unique(p), images.shape[-1]
-    rows = []
-    for value in levels:
-        row = np.zeros((examples, side, side + 2), np.uint8)
-        found = images[p == value][:examples]
-        row[: len(found), :, :side] = found
-        rows.append(np.pad(np.concatenate(row, axis=1), ((0, 2), (0, 0))))
+    p, images = splits.test.probabilities, splits.test.inputs
+    levels, side = np.unique(p), images.shape[-1] + 2
+    rows = torch.cat([images[p == value][:12] for value in levels])
     _, ax = plt.subplots(figsize=(4.6, 4.0), layout="constrained")
-    ax.imshow(255 - np.concatenate(rows), cmap="gray", vmin=0, vmax=255)
-    ax.set_yticks((side + 2) * np.arange(len(levels)) + side / 2, [f"{v:.1f}" for v in levels])
+    ax.imshow(255 - make_grid(rows, nrow=12)[0], cmap="gray", vmin=0, vmax=255)
+    ax.set_yticks(side * np.arange(len(levels)) + side / 2, [f"{v:.1f}" for v in levels])
     ax.set(xticks=[], ylabel="Probability of outcome 1, $p = c/10$")
     ax.grid(False)
     sns.despine(left=True, bottom=True)
@@ -38,9 +35,9 @@ def ratio_figure(ratios, paper):
     Parameters
     ----------
     ratios : DataFrame
-        From `probnb.chapters.cifar10.study.kl_ratios`.
+        From `probnb.chapters.cifar10.kl_ratios`.
     paper : DataFrame
-        From `probnb.chapters.cifar10.study.paper_ratios`.
+        From `probnb.chapters.cifar10.paper_ratios`.
 
     Returns
     -------
@@ -60,7 +57,6 @@ def ratio_figure(ratios, paper):
         ax.axhspan(*paper["ratio"].agg(["min", "max"]), color=COLOURS["yellow"], alpha=0.4, lw=0)
     grid.set_axis_labels("Clipping before the logarithm", "KL$_p$ / MSE$_p$")
     grid.set_titles("{col_name}")
-    grid.legend.set_title("")
     sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1), ncols=3, title=None)
     return grid
 
@@ -71,7 +67,7 @@ def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
     Parameters
     ----------
     stored : DataFrame
-        From `probnb.chapters.cifar10.study.read_stored`.
+        From `probnb.chapters.cifar10.read_stored`.
     methods : sequence of str
         Which methods.
 
@@ -143,7 +139,7 @@ def brier_figure(found):
     Parameters
     ----------
     found : DataFrame
-        Of several tasks (column ``task``), from `probnb.chapters.cifar10.study.brier_follows`.
+        Of several tasks (column ``task``), from `probnb.chapters.cifar10.brier_follows`.
 
     Returns
     -------

@@ -1,20 +1,27 @@
-"""The paper's tables in its own layout, its numbers beside ours; and what lies behind a row."""
+"""The paper's tables in its own layout, its numbers beside ours; and what lies behind a row.
+
+``python -m probnb.chapters.results`` draws the README's picture from the stored runs.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from IPython.display import HTML
 
-from ...calibrators.gain_parts import PARTS, gain_parts
-from ...experiment import evidence
-from ...experiment.profiles import PROFILES
-from ...methods import METHODS
-from ...metrics import METRICS, difference
-from ...published import published
-from ...scenarios import SCENARIOS
+from ..calibrators.gain_parts import PARTS, gain_parts
+from ..experiment import evidence
+from ..experiment.profiles import PROFILES
+from ..methods import METHODS
+from ..metrics import METRICS, difference
+from ..plots.forest import forest
+from ..plots.style import use_style
+from ..published import published
+from ..scenarios import SCENARIOS
+from .claims import stored_runs
 
 TABLE = ("mse_p", "kl_p", "ece", "mce", "ks", "brier")
 PAPER_ROWS = [*dict.fromkeys(published(table=1)["method"])]
@@ -33,49 +40,38 @@ def show(table, words=False):
 
 
 def run_table(runs):
-    """Show which runs there are: one line a scenario and kind; scenarios without one say so."""
+    """Show which runs there are: one line a scenario and kind."""
     lines = []
     for group in evidence.kinds(runs):
         first, seconds = group.iloc[0], [r.record.get("cpu_seconds") for r in group["run"]]
-        known = bool(seconds) and None not in seconds
         lines.append({
             "scenario": first["task"],
             "faces": "drawn" if first["data"] == "drawn" else "photographs",
             "profile": first["profile"] + (" (altered)" if first["variant"] else ""),
             "size": f"{first['size']} px", "seeds": ", ".join(map(str, group["seed"])),
             "rows": len(evidence.methods_of(evidence.tables(first)[1])),
-            "processor time": f"{sum(seconds) / 60:.0f} min" if known else "",
+            "processor time": "" if None in seconds else f"{sum(seconds) / 60:.0f} min",
         })  # fmt: skip
-    table = pd.DataFrame(lines, columns=list(lines[0]) if lines else ["scenario"])
     order = {"key": lambda names: names.map(list(SCENARIOS).index), "kind": "stable"}
-    return table.sort_values("scenario", **order).set_index("scenario")
+    return pd.DataFrame(lines).sort_values("scenario", **order).set_index("scenario")
 
 
-def _means(lines, metric):
-    """Mean, deviation between seeds, and seeds of each row; early stopping is all its trainings."""
-    if lines is None:
-        return {}
-    table = evidence.scores(lines, [metric]).pivot(index="seed", columns="method", values="value")
-    if "ce_mean" in table:
-        table["ce"] = table.pop("ce_mean")
-    return {row: (v.mean(), v.std(), v.count()) for row, v in table.items()}
+def _means(best, scenario, metric):
+    """Times 100, mean and deviation over seeds by row; early stopping is all its trainings."""
+    if scenario not in best:
+        return pd.DataFrame(columns=["value", "std"], dtype=float)
+    scores = evidence.scores(best[scenario], [metric])
+    table = 100 * scores.groupby("method")["value"].agg(value="mean", std="std")
+    return table.drop("ce" if "ce_mean" in table.index else []).rename({"ce_mean": "ce"})
 
 
-def _ours(found, row):
-    if row not in found:
-        return MISSING
-    mean, std, seeds = found[row]
-    if not np.isfinite(mean):
-        return "∞"
-    return f"{100 * mean:.2f}" + (f" ({100 * std:.2f})" if seeds > 1 else "")
-
-
-def _paper(printed, key):
-    if key not in printed.index:
-        return "–"
-    row = printed.loc[key]
-    spread = "" if np.isnan(row["std"]) else f" ± {row['std']:.2f}"
-    return f"{row['value']:.2f}{spread}{'*' if row['mark'] else ''}"
+def _cell(table, row, missing, spread):
+    """A number, its spread where it has one, and an asterisk where it is marked."""
+    if row not in table.index:
+        return missing
+    value, std = table.loc[row, ["value", "std"]]
+    text = f"{value:.2f}" + (spread.format(std) if np.isfinite(std) else "")
+    return text + "*" * bool(table.loc[row].get("mark")) if np.isfinite(value) else "∞"
 
 
 def paper_table(best, metric=None, scenario=None):
@@ -84,7 +80,7 @@ def paper_table(best, metric=None, scenario=None):
     Parameters
     ----------
     best : dict of str to DataFrame
-        Runs by scenario, from `probnb.chapters.claims.ledger.stored_runs`.
+        Runs by scenario, from `probnb.chapters.claims.stored_runs`.
     metric, scenario : str, optional
         One of the two; the other is spread over the columns.
 
@@ -96,20 +92,20 @@ def paper_table(best, metric=None, scenario=None):
     """
     cells = [(scenario, m) for m in TABLE] if scenario else [(s, metric) for s in SCENARIOS]
     heads = [METRICS[m].label if scenario else s.capitalize() for s, m in cells]
-    found = [_means(best.get(s), m) for s, m in cells]
+    found = [_means(best, *cell) for cell in cells]
     printed = [published(s, metric=m).set_index("method") for s, m in cells]
-    rows = [m for m in METHODS if m in PAPER_ROWS or any(m in f for f in found)]
     lines = {}
-    for row in rows:
-        lines[label(row), "paper"] = [_paper(p, row) for p in printed]
-        lines[label(row), "ours"] = [_ours(f, row) for f in found]
+    for row in METHODS:
+        if row in PAPER_ROWS or any(row in table.index for table in found):
+            lines[label(row), "paper"] = [_cell(p, row, "–", " ± {:.2f}") for p in printed]
+            lines[label(row), "ours"] = [_cell(f, row, MISSING, " ({:.2f})") for f in found]
     name = scenario.capitalize() if scenario else METRICS[metric].label
     table = pd.DataFrame.from_dict(lines, orient="index", columns=heads)
     return table.set_axis(pd.MultiIndex.from_tuples(table.index, names=[f"{name} ×100", ""]))
 
 
-def rank_table(best, metric="mse_p"):
-    """Rank the paper's rows in print and here, 1 being best, without resampled labels.
+def rank_table(best):
+    """Rank the paper's rows by MSE_p in print and here, 1 being best, without resampled labels.
 
     Returns
     -------
@@ -118,35 +114,33 @@ def rank_table(best, metric="mse_p"):
     """
     columns, rows = {}, PAPER_ROWS[1:]
     for scenario in SCENARIOS:
-        found = _means(best.get(scenario), metric)
-        paper = published(scenario, metric=metric).set_index("method")["value"].reindex(rows)
-        pair = pd.DataFrame({"paper": paper, "ours": pd.Series({r: found[r][0] for r in found})})
-        pair = pair.reindex(rows)
+        paper = published(scenario, metric="mse_p").set_index("method")["value"]
+        ours = _means(best, scenario, "mse_p")["value"]
+        pair = pd.DataFrame({"paper": paper, "ours": ours}).reindex(rows)
         ranks = pair.rank(method="min").map(lambda v: "–" if np.isnan(v) else f"{v:.0f}")
-        cells = (ranks["paper"] + " / " + ranks["ours"]).tolist()
         both = pair.dropna()
         agree = f"{both.corr('spearman').iat[0, 1]:.2f}" if len(both) > 2 else MISSING
+        cells = ranks["paper"] + " / " + ranks["ours"]
         columns[scenario.capitalize()] = [*cells, f"{agree} ({len(both)} rows)"]
     return pd.DataFrame(columns, index=[*map(label, rows), "rank correlation"])
 
 
 def behind(best):
     """Say what lies behind each fine-tuned row: its kept epoch, and calibration epochs up to it."""
-    lines = {}
-    for scenario, lines_of in best.items():
-        for line in lines_of.itertuples():
-            chosen = evidence.tables(line)[0].chosen.query("chosen").set_index("method")
-            rows = ("ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel")
+    rows, lines = (
+        ["ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel"],
+        {},
+    )
+    for scenario, runs in best.items():
+        for line in runs.itertuples():
+            kept = evidence.tables(line)[0].chosen.query("chosen and method in @rows")
             lines[f"{scenario.capitalize()}, seed {line.seed}"] = {
-                label(row): _behind(chosen.loc[row]) if row in chosen.index else "–" for row in rows
+                row: f"epoch {epoch:.0f}, {n:.0f} of calibration" if epoch else "its start"
+                for row, epoch, n in zip(
+                    kept["method"], kept["best_epoch"], kept["calibration_epochs"]
+                )
             }
-    return pd.DataFrame(lines).T
-
-
-def _behind(kept):
-    if kept["best_epoch"] == 0:
-        return "its start"
-    return f"epoch {kept['best_epoch']:.0f}, {kept['calibration_epochs']:.0f} of calibration"
+    return pd.DataFrame(lines, index=rows).T.fillna("–").rename(columns=label)
 
 
 def kept_trainings(runs):
@@ -155,22 +149,19 @@ def kept_trainings(runs):
     Returns
     -------
     DataFrame
-        Scenario, ``seed``, ``fit``, ``epoch``, ``bias`` (mean prediction less mean outcome on test
-        rows), ``mse_p``, and ``widest``, the largest bias of any of its epochs.
+        ``scenario``, ``seed``, ``fit``, ``epoch``, ``bias`` (mean prediction less mean outcome on
+        test rows) and ``mse_p``; empty where the epochs do not say how far they were off.
     """
-    lines = []
+    columns, parts = ["fit", "epoch", "bias", "mse_p"], []
     for line in runs.itertuples():
         epochs = evidence.tables(line)[0].epochs
-        for fit, history in epochs.groupby("fit"):
-            if "bias" in history and (fit == "ce" or fit.startswith("ensemble member=")):
-                kept = history.loc[history["val_ce"].idxmin(), ["epoch", "bias", "mse_p"]]
-                widest = history.loc[history["epoch"] > 0, "bias"].abs().max()
-                facts = {"scenario": line.task, "seed": line.seed, "fit": fit}
-                lines.append({**facts, **kept, "widest": widest})
-    return pd.DataFrame(lines)
+        epochs = epochs[(epochs["fit"] == "ce") | epochs["fit"].str.startswith("ensemble member=")]
+        kept = epochs.loc[epochs.groupby("fit")["val_ce"].idxmin()].reindex(columns=columns)
+        parts.append(kept.assign(scenario=line.task, seed=line.seed))
+    return pd.concat(parts, ignore_index=True).dropna()
 
 
-def differences(best, pairs, metric="mse_p", several=False):
+def differences(best, pairs, several=False):
     """Compare pairs of rows in every scenario, or where there are three seeds or more: for forests.
 
     Returns
@@ -182,12 +173,12 @@ def differences(best, pairs, metric="mse_p", several=False):
     lines = []
     for scenario, runs in best.items():
         for a, b in pairs:
-            gap = evidence.compare(runs, a, b, metric)
+            gap = evidence.compare(runs, a, b)
             if gap is not None and gap.seeds > 2 * several:
                 seeds = f"{gap.seeds} seeds" if gap.seeds > 1 else "one training"
-                line = {"label": f"{scenario.capitalize()} ({seeds})"}
-                line |= {"pair": f"{label(a)} less {label(b)}", "scenario": scenario}
-                lines.append({**line, "a": a, "b": b, **gap.__dict__, "text": gap.text()})
+                facts = {"scenario": scenario, "a": a, "b": b, **gap.__dict__, "text": gap.text()}
+                facts["label"] = f"{scenario.capitalize()} ({seeds})"
+                lines.append({**facts, "pair": f"{label(a)} less {label(b)}"})
     return pd.DataFrame(lines)
 
 
@@ -210,28 +201,25 @@ def candidates(runs):
         results, cape = evidence.tables(line)[0], line.run.record["settings"]["cape"]
         tuned = results.chosen.query("method in ('ce_finetuned', 'cape_bin', 'cape_kernel')")
         for setting in tuned.itertuples():
-            history = results.epochs[results.epochs["fit"] == setting.fit].sort_values("epoch")
-            if history["epoch"].iloc[0] > 0:  # does not say where it started
+            history = results.epochs[results.epochs["fit"] == setting.fit]
+            history = history.set_index("epoch").sort_index()
+            if 0 not in history.index:  # does not say where it started
                 continue
-            history, kept = history.set_index("epoch"), history["val_ce"].to_numpy().argmin()
-            gain = 100 * (history["mse_p"] - history["mse_p"][0]).to_numpy()
-            bins = setting.bins if setting.method == "cape_bin" else np.nan
+            kept, gain = history["val_ce"].idxmin(), 100 * (history["mse_p"] - history["mse_p"][0])
             parts.append({
                 "row": label(setting.method),
                 "schedule": "" if setting.method == "ce_finetuned" else cape,
                 "rate": f"{setting.finetune_learning_rate:g}",
-                "bins": "" if np.isnan(bins) else f"{bins:.0f}", "seed": line.seed, "kept": kept,
-                "calibration": int(history["calibration"].iloc[: kept + 1].sum()),
-                "kept less start": gain[kept], "last less start": gain[-1],
+                "bins": f"{setting.bins:.0f}" if setting.method == "cape_bin" else "",
+                "seed": line.seed, "kept": str(kept),
+                "calibration": str(int(history.loc[:kept, "calibration"].sum())),
+                "kept less start": gain[kept], "last less start": gain.iloc[-1],
             })  # fmt: skip
     key = ["row", "schedule", "rate", "bins"]
-    table = pd.DataFrame(parts).drop_duplicates([*key, "seed"])
-    lines = {}
-    for name, part in table.groupby(key, sort=False):
-        line = {c: ", ".join(map(str, part[c])) for c in ("kept", "calibration")}
-        line |= {c: _over_seeds(part[c]) for c in ("kept less start", "last less start")}
-        lines[name] = {"seeds": len(part), **line}
-    return pd.DataFrame(lines).T.rename_axis(key)
+    found = pd.DataFrame(parts).drop_duplicates([*key, "seed"]).groupby(key, sort=False)
+    lists = {name: found[name].agg(", ".join) for name in ("kept", "calibration")}
+    gains = {f"{k} less start": found[f"{k} less start"].agg(_over_seeds) for k in ("kept", "last")}
+    return pd.DataFrame({"seeds": found.size(), **lists, **gains})
 
 
 def _over_seeds(values, scale=1, alone=""):
@@ -240,8 +228,8 @@ def _over_seeds(values, scale=1, alone=""):
     return f"{scale * values.iloc[0]:+.2f}{alone}" if one else difference(values).text(scale)
 
 
-def gains(best, rows, reference="ce"):
-    """Split what rows take off the MSE_p of a reference into bias, slope, monotone and ranking.
+def gains(best, rows):
+    """Split what rows take off cross entropy's MSE_p into bias, slope, monotone and ranking.
 
     Returns
     -------
@@ -250,20 +238,14 @@ def gains(best, rows, reference="ce"):
     """
     lines = {}
     for scenario, runs in best.items():
+        tests = [evidence.tables(line)[1] for line in runs.itertuples()]
         for row in rows:
-            parts = []
-            for line in runs.itertuples():
-                test = evidence.tables(line)[1]
-                if {row, reference, "p"} <= set(test):
-                    split = gain_parts(test["y"], test[reference], test[row], test["p"])
-                    parts.append(split.loc["mse_p", "gain"])
+            parts = [gain_parts(t["y"], t["ce"], t[row], t["p"]) for t in tests if row in t]
             if parts:
-                table = pd.concat(parts, axis=1).loc[[*PARTS, "total"]]
-                text = {
-                    part: _over_seeds(v, 100, " (one training)") for part, v in table.iterrows()
-                }
-                lines[scenario.capitalize(), label(row)] = text
-    return pd.DataFrame(lines).T
+                table = pd.concat([part.loc["mse_p", "gain"] for part in parts], axis=1)
+                text = table.apply(_over_seeds, axis=1, args=(100, " (one training)"))
+                lines[scenario.capitalize(), label(row)] = text[[*PARTS, "total"]]
+    return pd.DataFrame(lines).T.rename_axis(columns=None)
 
 
 def training_details(profiles=("quick", "cpu", "paper")):
@@ -281,3 +263,21 @@ def _detail(row, profile):
         tried = profile.grid.get(name, grid[name][: profile.candidates])
         values[name] = ", ".join(f"{v:g}" for v in tried)
     return row["here"].format(**values)
+
+
+def main():
+    """Write ``book/_static/findings.svg``: rows less early stopping, where there are seeds."""
+    matplotlib.use("Agg")
+    use_style()
+    root = Path(__file__).resolve().parents[2]
+    best = {s: r for s, r in stored_runs([root / "results"]).items() if s != "cifar10"}
+    rows = ["cape_bin", "ce_finetuned", "platt", "beginning_bin", "ce_averaged", "ensemble"]
+    pairs = [(row, "ce_mean") for row in [*rows, "resampled"]]
+    table = differences(best, pairs, several=True)
+    table = table.assign(scenario=table["label"], label=table["a"].map(label))
+    ax = forest(table, hue="scenario", xlabel="MSE_p × 100 less that of early stopping (95 %)")
+    ax.figure.savefig(root / "book" / "_static" / "findings.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()

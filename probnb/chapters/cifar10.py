@@ -1,7 +1,14 @@
-"""What the chapter asks of its predictions: methods over seeds, people, and the paper's ratio."""
+"""What the chapter asks of its predictions: methods over seeds, people, and the paper's ratio.
+
+``python -m probnb.chapters.cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
+not yet trained, writes ``results/cifar10/{question}-{data}-{profile}-seed{seed}`` for each seed,
+and the comparison over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
+(``...-pixels.csv`` with ``--inputs pixels``).
+"""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -9,16 +16,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import entr, xlogy
 from scipy.stats import spearmanr
 
-from ... import store
-from ...experiment.results import TABLES, find_runs, on_test, read_results
-from ...methods import METHODS
-from ...metrics import Difference, difference, holm, kl_p, mse_p, repeated_distance
-from ...metrics.votes import check_votes
-from ...published import published
-from ...validation import check_choice, check_integer, check_number
+from .. import store
+from ..experiment.results import TABLES, find_runs, on_test, read_results
+from ..methods import METHODS
+from ..metrics import brier, difference, holm, kl_p, mse_p, repeated_distance
+from ..metrics.votes import check_votes
+from ..published import published
+from ..validation import check_choice
+from .cifar10_tasks import DATA, load_task, task_settings, train_task
 
 PEOPLE = (1, 3, 9)
 """Sizes of the second group of people."""
@@ -27,26 +34,24 @@ CLIPS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12, 1e-16)
 """Clippings that a program may put before a logarithm; 1e-7 and 2e-16 are the machine's own."""
 
 
-def compare_seeds(tables, reference="ce", metric="mse_p", replicates=1000):
-    """Compare every method with one of them over several trainings on the same task.
+def compare_seeds(tables, reference="ce", replicates=1000):
+    """Compare MSE_p of every method with that of one of them, over trainings on the same task.
 
     Parameters
     ----------
     tables : sequence of DataFrame
         For each seed the test rows: ``id``, a column for each method, and ``p``, or ``k`` and
-        ``n`` of the votes that no training saw, or (for ``"brier"``) ``y``.
+        ``n`` of the votes that no training saw.
     reference : str, default="ce"
         The method to compare with.
-    metric : {"mse_p", "kl_p", "brier"}, default="mse_p"
-        What to compare; from votes, whose bias is that of all methods alike.
     replicates : int, default=1000
         Resamples of the test rows, for one seed and for seeds that share them.
 
     Returns
     -------
     DataFrame
-        Index: methods. Columns ``mean`` and ``spread`` (standard deviation) over seeds of the
-        metric, and the fields of `probnb.metrics.Difference`; NaN where a divergence is infinite.
+        Index: methods. Columns ``mean`` and ``spread`` (standard deviation) over seeds of MSE_p,
+        and the fields of `probnb.metrics.Difference`.
 
     Notes
     -----
@@ -54,46 +59,35 @@ def compare_seeds(tables, reference="ce", metric="mse_p", replicates=1000):
     do not show. That hardly matters at 95 %, but far out, where Holm's rule looks, it does: ``p``
     is then the larger of the rule's own and Student's over the seeds alone.
     """
-    check_choice(metric, ("mse_p", "kl_p", "brier"), "metric")
     methods = [m for m in METHODS if all(m in table for table in tables)]
     check_choice(reference, methods, "reference")
     tables = [table.sort_values("id", ignore_index=True) for table in tables]
-    terms = [np.stack([_terms(t, m, metric) for m in methods], axis=1) for t in tables]
+    terms = [np.stack([_squared_errors(t, m) for m in methods], axis=1) for t in tables]
     shared = len(tables) > 1 and all(t["id"].equals(tables[0]["id"]) for t in tables)
+    base, n = methods.index(reference), len(tables[0])
     values, samples = np.stack([part.mean(axis=0) for part in terms]), None
+    gaps = values - values[:, [base]]
     if shared or len(tables) == 1:
-        n = len(tables[0])
         drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), replicates) / n
-        with np.errstate(invalid="ignore"):  # an infinite row that was not drawn
-            samples = np.stack([drawn @ part for part in terms], axis=1)
-    base, lines = methods.index(reference), {}
+        samples = np.stack([drawn @ part for part in terms], axis=1)
+        samples -= samples[:, :, [base]]
+    lines = {}
     for k, method in enumerate(methods):
-        with np.errstate(invalid="ignore"):  # infinity less infinity
-            gap = values[:, k] - values[:, base]
-            drawn = None if samples is None else samples[:, :, k] - samples[:, :, base]
-            found = difference(gap, drawn, len(tables[0]), shared)
-            if shared:
-                found = replace(found, p=np.maximum(found.p, difference(gap).p))
-        spread = values[:, k].std(ddof=1) if len(tables) > 1 and np.isfinite(gap).all() else np.nan
+        boot = None if samples is None else samples[:, :, k]
+        found = difference(gaps[:, k], boot, n, shared)
+        if shared:
+            found = replace(found, p=np.maximum(found.p, difference(gaps[:, k]).p))
+        spread = values[:, k].std(ddof=1) if len(tables) > 1 else np.nan
         lines[method] = {"mean": values[:, k].mean(), "spread": spread, **found.__dict__}
     return pd.DataFrame.from_dict(lines, orient="index")
 
 
-def _terms(table, method, metric):
-    """Terms whose mean is the metric, by row."""
-    p_hat = table[method].to_numpy(float)
-    if metric == "brier":
-        return (p_hat - table["y"].to_numpy(float)) ** 2
+def _squared_errors(table, method):
+    """Terms of MSE_p by row; from votes estimates without a bias."""
     if "k" in table:
-        k, n = table["k"].to_numpy(), table["n"].to_numpy()
-        if metric == "kl_p":
-            return check_votes(k, n, least=1).divergence(p_hat)
-        return check_votes(k, n).squared_error(p_hat)
-    p = table["p"].to_numpy(float)
-    if metric == "mse_p":
-        return (p_hat - p) ** 2
-    with np.errstate(divide="ignore"):
-        return -xlogy(p, p_hat) - xlogy(1 - p, 1 - p_hat) - entr(p) - entr(1 - p)
+        votes = check_votes(table["k"].to_numpy(), table["n"].to_numpy())
+        return votes.squared_error(table[method].to_numpy(float))
+    return ((table[method] - table["p"]) ** 2).to_numpy(float)
 
 
 def compared(tests):
@@ -107,21 +101,21 @@ def compared(tests):
     Returns
     -------
     DataFrame
-        For each ``metric``, ``reference`` and ``method`` what `compare_seeds` says; MSE_p of so
-        many other people (``reference``) as method ``people``; and of each seed's methods MSE_p
-        and Brier score (metric ``models``, in ``mean`` and ``spread``).
+        With ``metric`` ``"mse_p"``, for each ``reference`` and ``method`` what `compare_seeds`
+        says, and MSE_p of so many other people (``reference``) as method ``people``; with
+        ``metric`` ``"models"`` MSE_p (``mean``) and Brier score (``spread``) of each seed's
+        methods.
     """
     rows = []
-    for metric in ("mse_p", "kl_p", "brier"):
-        for reference in ("ce", "ce_finetuned"):
-            if all(reference in table for table in tests):
-                table = compare_seeds(tests, reference, metric).rename_axis("method").reset_index()
-                rows.append(table.assign(metric=metric, reference=reference))
+    for reference in ("ce", "ce_finetuned"):
+        if all(reference in table for table in tests):
+            table = compare_seeds(tests, reference).rename_axis("method").reset_index()
+            rows.append(table.assign(metric="mse_p", reference=reference))
     for seed, table in enumerate(tests):
         models = [m for m in METHODS if m in table]
         of_seed = {"method": models, "metric": "models", "reference": str(seed)}
-        for column, metric in (("mean", "mse_p"), ("spread", "brier")):
-            of_seed[column] = [_terms(table, m, metric).mean() for m in models]
+        of_seed["mean"] = [_squared_errors(table, m).mean() for m in models]
+        of_seed["spread"] = [brier(table["y"], table[m]) for m in models]
         rows.append(pd.DataFrame(of_seed))
     if "k" in tests[0]:
         pooled = pd.concat(tests)
@@ -140,7 +134,7 @@ def publish(runs, directory):
     Parameters
     ----------
     runs : list of (Results, StoredRun)
-        From `probnb.chapters.cifar10.tasks.train_task`, of the same task.
+        From `probnb.chapters.cifar10_tasks.train_task`, of the same task.
     directory : path-like
         Where to: a folder for each seed and a CSV of comparisons.
 
@@ -158,22 +152,21 @@ def publish(runs, directory):
         tables = {name: getattr(kept, name) for name in TABLES}
         store.write_run(directory / stored.directory.name, tables, stored.record)
     record = runs[0][1].record
-    pixels = "-pixels" * (record.get("inputs") == "pixels")
+    pixels = "-pixels" * (record["inputs"] == "pixels")
     path = directory / f"{record['task']}-{record['data']}{pixels}.csv"
     table = compared([on_test(results.predictions) for results, _ in runs])
-    write = partial(table.to_csv, index=False, float_format="%.6g")
-    store.replace_file(path, write)
+    store.replace_file(path, partial(table.to_csv, index=False, float_format="%.6g"))
     return path
 
 
-def read_stored(folder, data=None, question=None, inputs="gradients"):
+def read_stored(folder, data="*", question="*", inputs="gradients"):
     """Read what is kept of the tasks: the differences over seeds, and what else `compared` has.
 
     Parameters
     ----------
     folder : path-like
         Folder of results, with ``cifar10`` in it.
-    data, question : str, optional
+    data, question : str, default="*"
         Only tasks of these data, and with this question.
     inputs : {"gradients", "pixels"}, default="gradients"
         What the network saw.
@@ -183,23 +176,19 @@ def read_stored(folder, data=None, question=None, inputs="gradients"):
     DataFrame
         Columns ``data``, ``question`` and those of `compared`; empty where there is nothing.
     """
-    ending = "-pixels" * (inputs == "pixels")
-    found = []
-    for path in sorted((Path(folder) / "cifar10").glob(f"*-*{ending}.csv")):
-        asked, of, *rest = path.stem.split("-")
-        seen = (rest == ["pixels"]) == bool(ending)
-        if seen and data in (None, of) and question in (None, asked):
-            table = pd.read_csv(path, dtype={"reference": str}, keep_default_na=False, na_values="")
-            numbers = ["mean", "spread", *Difference.__dataclass_fields__]
-            table[numbers] = table[numbers].astype(float)
+    found, ending = [], "-pixels" * (inputs == "pixels")
+    for path in sorted((Path(folder) / "cifar10").glob(f"{question}-{data}{ending}.csv")):
+        asked, of, *pixels = path.stem.split("-")
+        if bool(pixels) == bool(ending):
+            table = pd.read_csv(path, dtype={"reference": str})
             found.append(table.assign(data=of, question=asked))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
-def differences(stored, methods, metric="mse_p", reference="ce"):
-    """Pick differences from a method, with Holm's p-values over all that are picked."""
-    rows = stored[(stored["metric"] == metric) & (stored["reference"] == reference)]
-    rows = rows[rows["method"].isin(methods) & (rows["method"] != reference)]
+def differences(stored, methods, reference="ce"):
+    """Pick differences in MSE_p from a method, with Holm's p-values over all that are picked."""
+    rows = stored.query("metric == 'mse_p' and reference == @reference != method")
+    rows = rows[rows["method"].isin(methods)]
     labels = [METHODS[m].label for m in rows["method"]]
     return rows.assign(label=labels, holm=holm(rows["p"])).reset_index(drop=True)
 
@@ -221,18 +210,15 @@ def brier_follows(stored, folder):
         (Spearman's correlation) and ``models``. Seeds are kept apart: the luck of a seed's votes
         shifts all of its Brier scores alike.
     """
-    lines = []
-    points = stored[(stored["metric"] == "models") & (stored["method"] != "ce_overfit")]
-    for seed, part in points.groupby("reference"):
-        rank = spearmanr(part["mean"], part["spread"]).statistic
-        lines.append({"seed": int(seed), "kind": "methods", "rank": rank, "models": len(part)})
+    points = stored.query("metric == 'models' and method != 'ce_overfit'")
+    points = points.rename(columns={"mean": "mse_p", "spread": "brier"})
+    found = [(int(seed), "methods", part) for seed, part in points.groupby("reference")]
     task = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
     for run in find_runs([folder], "cifar10", **task, inputs="gradients"):
-        epochs = read_results(run).epochs.query("epoch > 0")
-        rank = spearmanr(epochs["mse_p"], epochs["brier"]).statistic
-        seed = run.record["seed"]
-        lines.append({"seed": seed, "kind": "epochs", "rank": rank, "models": len(epochs)})
-    return pd.DataFrame(lines)
+        found.append((run.record["seed"], "epochs", read_results(run).epochs.query("epoch > 0")))
+    lines = [(seed, kind, spearmanr(part["mse_p"], part["brier"]).statistic, len(part))
+             for seed, kind, part in found]  # fmt: skip
+    return pd.DataFrame(lines, columns=["seed", "kind", "rank", "models"])
 
 
 def kl_ratios(p, predictions, clips=CLIPS):
@@ -254,7 +240,6 @@ def kl_ratios(p, predictions, clips=CLIPS):
     """
     rows = []
     for (method, p_hat), clip in product(predictions.items(), clips):
-        check_number(clip, "clips", 0, 0.5)
         a, b = (np.clip(np.asarray(v, float), clip, 1 - clip) for v in (p, p_hat))
         for direction in ("p||p_hat", "p_hat||p"):
             rows.append((method, direction, clip, kl_p(a, b, direction) / mse_p(p, p_hat)))
@@ -289,20 +274,18 @@ def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, seed=0):
         ``votes``, ``rows``, ``truth``, ``mean`` of the estimates, ``plain`` (the mean distance
         from the shares, as if they were p) and ``covered``.
     """
-    replicates = check_integer(replicates, "replicates", minimum=2)
     rng = np.random.default_rng(seed)
     out = []
     # The distance in a world of endless rows, which the rows of a test set are a sample of.
     truth = float(np.mean(np.subtract(*_world(rng, 1_000_000)) ** 2))
     for n, size in product(votes, rows):
-        found, plain = [], []
+        found = []
         for _ in range(replicates):
             p, p_hat = _world(rng, size)
             k = rng.binomial(n, p)
-            found.append(repeated_distance(k, np.full(size, n), p_hat))
-            plain.append(np.mean((p_hat - k / n) ** 2))
-        held = np.mean([e.low <= truth <= e.high for e in found])
-        out.append((n, size, truth, np.mean([e.value for e in found]), np.mean(plain), held))
+            e = repeated_distance(k, np.full(size, n), p_hat)
+            found.append((e.value, np.mean((p_hat - k / n) ** 2), e.low <= truth <= e.high))
+        out.append((n, size, truth, *np.mean(found, axis=0)))
     return pd.DataFrame(out, columns=["votes", "rows", "truth", "mean", "plain", "covered"])
 
 
@@ -310,3 +293,31 @@ def _world(rng, size):
     """Probabilities like those of neutral faces, and predictions that are somewhat off."""
     p = rng.beta(0.7, 1.5, size)
     return p, np.clip(0.25 + 0.5 * p + 0.15 * rng.standard_normal(size), 0.01, 0.99)
+
+
+def main(arguments=None):
+    """Train a task with several seeds and keep what may be published of it."""
+    parser = argparse.ArgumentParser(prog="probnb.chapters.cifar10", description=__doc__)
+    parser.add_argument("data", choices=list(DATA))
+    parser.add_argument("question")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--results", default="results", help="what may be published")
+    parser.add_argument("--runs", default="runs", help="finished trainings")
+    parser.add_argument("--profile", default="cpu")
+    parser.add_argument("--inputs", choices=("gradients", "pixels"), default="gradients")
+    parser.add_argument("--methods", help='names of rows, as in "ce, platt"; all by default')
+    parser.add_argument("--workers", type=int)
+    given = parser.parse_args(arguments)
+    settings, runs = task_settings(given.data, given.profile, given.inputs), []
+    which, sizes = (given.data, given.question, given.data_dir), (settings.images, settings.size)
+    for seed in given.seeds:
+        task = load_task(*which, *sizes, seed, given.inputs)
+        how = {"methods": given.methods, "device": "cpu", "workers": given.workers}
+        runs.append(train_task(task, settings, given.runs, given.profile, seed, **how))
+        print(runs[-1][1].directory, flush=True)
+    print(publish(runs, Path(given.results) / "cifar10"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,21 +1,24 @@
 """The ledger: every claim with its verdict, as a table, as a page that searches, and as JSON.
 
-``python -m probnb.chapters.claims --json claims.json`` writes the same as a file.
+``python -m probnb.chapters.claims --json claims.json`` writes the file, and prints the counts.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
 import html
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ...experiment import evidence
-from ...metrics import holm
-from .rules import VERDICTS, ask, ask_paper, best_runs, describe
+from ..experiment import evidence
+from ..metrics import holm
+from ..scenarios import SCENARIOS
+from .claims_rules import VERDICTS, ask, ask_paper, describe
 
 KINDS = ("reading", "print", "runs")
 """What a verdict rests on: text and theory, the paper's printed numbers, or stored trainings."""
@@ -26,14 +29,9 @@ COLUMNS = [
 ]  # fmt: skip
 """What the JSON says of each claim."""
 
-TRAIN = (
-    "papermill book/synthetic.ipynb out.ipynb -p scenario {} -p data_dir UTKFace.tar.gz "
-    "-p profile cpu -p seed {}"
-)
-CIFAR = (
-    "papermill book/cifar10.ipynb out.ipynb -p data cifar10 -p data_dir FOLDER -p inputs pixels "
-    "-p profile cpu -p seed {}"
-)
+TRAIN = "papermill book/{}.ipynb out.ipynb -p {} -p profile cpu -p seed {}"
+PIXELS = "data cifar10 -p data_dir FOLDER -p inputs pixels"
+FACES = "scenario {} -p data_dir UTKFace.tar.gz"
 
 
 def claims():
@@ -44,7 +42,7 @@ def claims():
     DataFrame
         ``number``, ``where`` in the paper, ``claim`` in our words, the paper's own ``evidence``,
         the ``kind`` of ours (one of `KINDS`), the ``question`` that is put to numbers (see
-        `probnb.chapters.claims.rules`), or else a ``verdict``, a ``reason`` and the test that is
+        `probnb.chapters.claims_rules`), or else a ``verdict``, a ``reason`` and the test that is
         its ``check``.
     """
     text = (files(__package__) / "claims.csv").open(encoding="utf-8")
@@ -52,9 +50,20 @@ def claims():
 
 
 def stored_runs(folders):
-    """Find the stored runs that questions are put to, by scenario."""
-    parts = [evidence.find(folders, chapter) for chapter in ("synthetic", "cifar10")]
-    return best_runs(pd.concat(parts))
+    """Find the stored runs that questions are put to, by scenario, and of CIFAR-10.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        Photographs at a profile as it is: the kind with most seeds, of those the largest images.
+    """
+    runs = pd.concat([evidence.find(folders, chapter) for chapter in ("synthetic", "cifar10")])
+    faces = runs[(runs["data"] == "utkface") & (runs["variant"] == "")]
+    rule = runs[(runs["task"] == "rule") & (runs["inputs"] == "pixels")].assign(task="cifar10")
+    groups = evidence.kinds(pd.concat([faces, rule]))
+    groups = sorted(groups, key=lambda group: (len(group), group["size"].iloc[0]))
+    found = {group["task"].iloc[0]: group for group in groups}  # the last one stays
+    return {task: found[task] for task in (*SCENARIOS, "cifar10") if task in found}
 
 
 def ledger(runs):
@@ -69,7 +78,7 @@ def ledger(runs):
     -------
     DataFrame
         `claims`, every line with ``verdict`` and ``reason``; ``printed``, what the paper's tables
-        answer to a question about runs; ``parts``, the numbers by scenario; ``seeds`` of the
+        answer to a question about runs; ``numbers`` by scenario; ``seeds`` of the
         scenario that has most; ``command``, which makes the evidence.
     """
     lines = []
@@ -82,14 +91,15 @@ def ledger(runs):
             claim |= {"verdict": answer.verdict, "reason": reason}
         claim["printed"] = f"{printed.verdict}: {printed.text}" if printed else ""
         seeds = max((part["seeds"] for part in parts), default=0)
-        lines.append({**claim, "parts": parts, "seeds": seeds, "command": _command(claim, parts)})
+        lines.append({**claim, "numbers": parts, "seeds": seeds, "command": _command(claim, parts)})
     return pd.DataFrame(lines)
 
 
 def _command(claim, parts):
     if claim["kind"] == "runs":
-        made = [(p["scenario"], seed) for p in parts for seed in range(max(p["seeds"], 1))]
-        return "\n".join(CIFAR.format(s) if t == "cifar10" else TRAIN.format(t, s) for t, s in made)
+        made = {p["scenario"]: range(max(p["seeds"], 1)) for p in parts}
+        given = {t: ("synthetic", FACES.format(t)) for t in made} | {"cifar10": ("cifar10", PIXELS)}
+        return "\n".join(TRAIN.format(*given[t], s) for t, seeds in made.items() for s in seeds)
     if claim["check"]:
         return f"pytest tests -k {claim['check'].split('::')[1]}"
     return "python -m probnb.chapters.claims" if claim["question"] else ""
@@ -111,14 +121,10 @@ def comparisons(table):
         ``asked``: distinct differences; ``apart``: whose 95 % interval leaves out 0; ``chance``:
         how many would by chance; ``holm``: how many are left after Holm's correction.
     """
-    parts = [
-        (p["scenario"], *p["rows"], p["p"])
-        for line in table.itertuples()
-        if line.question.startswith("gap") and line.kind == "runs"
-        for p in line.parts
-        if p["seeds"] > 2
-    ]
-    p = np.array([part[-1] for part in set(parts)], dtype=float)
+    asked = table[table["question"].str.startswith("gap") & (table["kind"] == "runs")]
+    parts = [part for parts in asked["numbers"] for part in parts if part["seeds"] > 2]
+    distinct = {(part["scenario"], *part["rows"]): part["p"] for part in parts}
+    p = np.array([*distinct.values()], float)
     return {
         "asked": len(p), "apart": int((p < 0.05).sum()), "chance": 0.05 * len(p),
         "holm": int((holm(p) < 0.05).sum()) if len(p) else 0,
@@ -127,38 +133,36 @@ def comparisons(table):
 
 def as_json(table):
     """Return the ledger as JSON: claim, verdict, kind, intervals by scenario, seeds, command."""
-    numbers = [
-        [{k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in part.items()}
-         for part in parts]
-        for parts in table["parts"]
-    ]  # fmt: skip
-    lines = table.assign(numbers=numbers)[COLUMNS].to_dict("records")
-    return json.dumps(lines, indent=1, ensure_ascii=False)
+    return json.dumps(table[COLUMNS].to_dict("records"), indent=1, ensure_ascii=False)
 
 
 def as_page(table):
     """Return the ledger as HTML: a table with an anchor a claim, a search field and sorting."""
     data = base64.b64encode(as_json(table).encode()).decode()
-    page = (files(__package__) / "ledger.html").read_text(encoding="utf-8")
-    rows = "".join(_row(line) for line in table.itertuples())
     options = "".join(f"<option>{verdict}</option>" for verdict in VERDICTS)
-    return page.replace("{{options}}", options).replace("{{data}}", data).replace("{{rows}}", rows)
+    page = (files(__package__) / "claims.html").read_text(encoding="utf-8")
+    page = page.replace("{{options}}", options).replace("{{data}}", data)
+    head, row, tail = page.split("<!-- row -->")
+    asked = table["kind"] == "runs"
+    cells = table.assign(
+        place=table["verdict"].map(VERDICTS.index), shown=table["seeds"].replace(0, ""),
+        printed=table["printed"].where(asked, ""),
+    ).drop(columns="numbers")  # fmt: skip
+    cells = cells.astype(str).map(html.escape).to_dict("records")
+    return head + "".join(row.format_map(cell) for cell in cells) + tail
 
 
-def _row(line):
-    text, printed = html.escape, line.printed if line.kind == "runs" else ""
-    more = (("Asked", "code", line.question), ("In print", "span", printed),
-            ("Command", "code", line.command))  # fmt: skip
-    details = "".join(
-        f"<dt>{head}</dt><dd><{tag}>{text(words)}</{tag}></dd>"
-        for head, tag, words in more
-        if words
-    )
-    return (
-        f'<tr id="claim-{line.number}"><td data-key="{line.number}">'
-        f'<a href="#claim-{line.number}">{line.number}</a></td>'
-        f"<td><p>{text(line.claim)} <small>({text(line.where)}; rests on {text(line.evidence)})"
-        f"</small></p><details><summary>{text(line.reason)}</summary><dl>{details}</dl></details></td>"
-        f'<td class="v{VERDICTS.index(line.verdict)}">{line.verdict}</td><td>{line.kind}</td>'
-        f'<td data-key="{line.seeds}">{line.seeds or ""}</td></tr>'
-    )
+def main(arguments=None):
+    """Give every claim its verdict from stored runs: print the counts, and write the file."""
+    parser = argparse.ArgumentParser(prog="python -m probnb.chapters.claims", description=__doc__)
+    parser.add_argument("--results", nargs="+", default=["results", "runs"], help="folders of runs")
+    parser.add_argument("--json", type=Path, help="file to write")
+    given = parser.parse_args(arguments)
+    table = ledger(stored_runs(given.results))
+    if given.json:
+        given.json.write_text(as_json(table), encoding="utf-8")
+    print(verdict_counts(table).to_string())
+
+
+if __name__ == "__main__":
+    main()

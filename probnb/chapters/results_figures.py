@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from ...experiment import evidence
-from ...plots.style import COLOURS, plain_ticks
-from ...scenarios import SCENARIOS, probability
-from .tables import kept_trainings, label
+from ..experiment import evidence
+from ..plots.style import COLOURS, plain_ticks
+from ..scenarios import SCENARIOS, probability
+from .results import kept_trainings, label
 
 GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
 
@@ -26,25 +26,24 @@ def glance_figure(best):
         hue_order=[label(m) for m in GLANCE], linestyle="none", errorbar=("pi", 100), dodge=0.5,
         markers=list("Xosd^P"), markersize=5, err_kws={"linewidth": 1.5}, height=4.2, aspect=1.45,
     )  # fmt: skip
-    grid.set(xlabel="MSE$_p$ × 100, logarithmic", ylabel="")
-    grid.set(xscale="log")
+    grid.set(xlabel="MSE$_p$ × 100, logarithmic", ylabel="", xscale="log")
     plain_ticks(grid.ax.xaxis)
     grid.legend.set_title("")
     return grid
 
 
-def histories(best, fits=("ce", "ensemble member=", "resampled")):
+def histories(best):
     """Gather the epochs of trainings from random weights: their metrics, ``training``, ``row``."""
     parts = []
     for scenario, runs in best.items():
         for line in runs.itertuples():
-            epochs = evidence.tables(line)[0].epochs
-            for fit, history in epochs[epochs["epoch"] > 0].groupby("fit"):
-                if fit.startswith(fits) and " finetune" not in fit and not fit.startswith("ce_"):
-                    row = "fresh outcomes in every epoch" if fit == "resampled" else "outcomes"
-                    facts = {"scenario": scenario.capitalize(), "training": f"{line.seed} {fit}"}
-                    parts.append(history.assign(**facts, row=row))
-    return pd.concat(parts, ignore_index=True)
+            epochs = evidence.tables(line)[0].epochs.query("epoch > 0")
+            epochs = epochs[epochs["fit"].str.fullmatch(r"ce|resampled|ensemble member=\d+")]
+            facts = {"scenario": scenario.capitalize(), "training": f"{line.seed} " + epochs["fit"]}
+            parts.append(epochs.assign(**facts).sort_values("fit", kind="stable"))
+    table = pd.concat(parts, ignore_index=True)
+    fresh = table["fit"] == "resampled"
+    return table.assign(row=np.where(fresh, "fresh outcomes in every epoch", "outcomes"))
 
 
 def curves_figure(table):
@@ -54,9 +53,7 @@ def curves_figure(table):
         col_wrap=3, hue="row", style="row", units="training", estimator=None, linewidth=1,
         height=2.1, aspect=1.15, facet_kws={"sharey": False, "sharex": False},
     )  # fmt: skip
-    grid.set_titles("{col_name}")
-    grid.set_axis_labels("Epoch", "MSE$_p$ × 100")
-    grid.set(yscale="log")
+    grid.set_titles("{col_name}").set_axis_labels("Epoch", "MSE$_p$ × 100").set(yscale="log")
     for ax in grid.axes.flat:
         plain_ticks(ax.yaxis)
     sns.move_legend(grid, "center", bbox_to_anchor=(0.8, 0.25), title="Trained on")
@@ -71,7 +68,7 @@ def bias_figure(best, saved):
     best : dict of str to DataFrame
         Runs by scenario.
     saved : DataFrame
-        From `probnb.chapters.results.authors.authors_scores`.
+        From `probnb.chapters.authors.authors_scores`.
     """
     ours = [kept_trainings(runs) for s, runs in best.items() if s in ("linear", "discrete")]
     ours = pd.concat(ours).assign(source="ours, each at its kept epoch")
@@ -108,9 +105,7 @@ def predictions_figure(line, rows=("resampled", "ce_overfit", "ce", "cape_bin"))
     )
     for ax in grid.axes.flat:
         ax.axline((0, 0), slope=1, color=COLOURS["grey"], linestyle="--", linewidth=1)
-    grid.set_titles("{col_name}")
-    grid.set_axis_labels("True probability", "Prediction")
-    return grid
+    return grid.set_titles("{col_name}").set_axis_labels("True probability", "Prediction")
 
 
 def scenario_figure(best):

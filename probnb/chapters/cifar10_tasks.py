@@ -8,39 +8,58 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from scipy.special import entr
 
-from ...data.base import Splits
-from ...data.cifar10 import CLASSES, load_cifar10, load_cifar10h, load_judged_digits
-from ...data.ferplus import QUESTIONS, load_ferplus
-from ...experiment.plan import plan
-from ...experiment.profiles import make_profile
-from ...experiment.results import collect, write_results
-from ...experiment.run import run_jobs
-from ...methods import check_methods
-from ...metrics.votes import check_votes
-from ...training.batches import device_type, precision_of
-from ...training.models import network as network_of
-from ...validation import check_choice, check_integer
-
-TASKS = {
-    "digits": (("rule", "judged"), "scikit-learn's digits"), "cifar10": (("rule",), "CIFAR-10"),
-    "cifar10h": (CLASSES, "CIFAR-10H"), "ferplus": (tuple(QUESTIONS), "FER+"),
-}  # fmt: skip
-"""For each data set the questions that can be asked of it, and its name."""
+from ..data.base import Splits
+from ..data.cifar10 import CLASSES, load_cifar10, load_cifar10h, load_judged_digits
+from ..data.ferplus import QUESTIONS, load_ferplus
+from ..experiment.plan import plan
+from ..experiment.profiles import make_profile
+from ..experiment.results import collect, write_results
+from ..experiment.run import run_jobs
+from ..methods import check_methods
+from ..metrics.votes import check_votes
+from ..training.batches import device_type, precision_of
+from ..training.models import network as network_of
+from ..validation import check_choice
 
 
-USUAL = {"digits": "judged", "cifar10": "rule", "cifar10h": "cat", "ferplus": "neutral"}
-"""The question that is asked where none is named."""
+@dataclass(frozen=True)
+class Data:
+    """A data set: what can be asked of it, its name, and how large it is.
 
-SIZES = {"digits": 16, "cifar10": 32, "cifar10h": 32, "ferplus": 48}
-"""Height and width of the images in pixels."""
+    Attributes
+    ----------
+    label : str
+        Its name.
+    questions : tuple of str
+        What can be asked.
+    usual : str
+        What is asked where no question is named.
+    size : int
+        Height and width of the images in pixels.
+    most : int
+        Training images.
+    cells : int
+        Parts along each side in which gradients are counted.
+    """
+
+    label: str
+    questions: tuple
+    usual: str
+    size: int
+    most: int
+    cells: int
+
+
+DATA = {
+    "digits": Data("scikit-learn's digits", ("rule", "judged"), "judged", 16, 1_078, 4),
+    "cifar10": Data("CIFAR-10", ("rule",), "rule", 32, 45_000, 8),
+    "cifar10h": Data("CIFAR-10H", CLASSES, "cat", 32, 6_000, 8),
+    "ferplus": Data("FER+", tuple(QUESTIONS), "neutral", 48, 27_224, 6),
+}
 
 IMAGES = {"smoke": 120, "quick": 4_000, "cpu": 12_000, "paper": 50_000}
 """Training images of each profile, at most those that there are."""
-
-MOST = {"digits": 1_078, "cifar10": 45_000, "cifar10h": 6_000, "ferplus": 27_224}
-"""Training images of each data set."""
 
 RECIPE = {
     "epochs": 16, "patience": 3, "plateau_patience": 2, "batch_size": 128, "learning_rate": 0.01,
@@ -55,17 +74,9 @@ PIXELS = {
 }  # fmt: skip
 """How the ResNet-18 on pixels is trained at profiles quick and cpu: minutes a seed on one core."""
 
-PIXEL_SIZES = SIZES | {"ferplus": 24}
-"""Height and width of the images that it sees there."""
-
-PIXEL_IMAGES = {"cifar10": 20_000}
-"""Training images that it has at profile cpu, where they are not the profile's."""
-
-CELLS = {"digits": 4, "cifar10": 8, "cifar10h": 8, "ferplus": 6}
-"""Parts along each side in which gradients are counted."""
-
-HIDDEN = (128,)
-"""Units of the hidden layer of the small network."""
+SMALLER = {("quick", "ferplus"): {"size": 24}, ("cpu", "ferplus"): {"size": 24},
+           ("cpu", "cifar10"): {"images": 20_000}}  # fmt: skip
+"""Where its images are not the data's own, or their number not the profile's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +86,7 @@ class Task:
     Attributes
     ----------
     data, question : str
-        A key of `TASKS` and one of its questions.
+        A key of `DATA` and one of its questions.
     splits : Splits
         What training takes. Where votes are known and probabilities are not, the test part has
         the share of the other votes in place of probabilities: the mean squared distance from
@@ -97,7 +108,7 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
     Parameters
     ----------
     data, question : str
-        A key of `TASKS` and one of its questions: ``"rule"`` is p = c/10 for class c,
+        A key of `DATA` and one of its questions: ``"rule"`` is p = c/10 for class c,
         ``"judged"`` the same with simulated people.
     data_dir : path-like, optional
         Folder with ``cifar10`` (a folder), ``cifar10-jpeg.tar.gz`` or ``cifar-10-batches-py``,
@@ -115,36 +126,34 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
     Returns
     -------
     Task
-        Splits and votes.
-
-    Raises
-    ------
-    ValueError
-        If the task is unknown or its data are not what they should be.
-    FileNotFoundError
-        If its data are not in `data_dir`.
+        Splits and votes; ValueError for an unknown task, FileNotFoundError where data are missing.
     """
-    check_choice(data, TASKS, "data")
-    check_choice(question, TASKS[data][0], "question")
+    check_choice(data, DATA, "data")
+    check_choice(question, DATA[data].questions, "question")
     check_choice(inputs, ("gradients", "pixels"), "inputs")
     settings = {"n": n, "seed": seed} | ({} if size is None else {"size": size})
     if data == "digits":
-        load = load_cifar10 if question == "rule" else load_judged_digits
-        loaded = load(**settings)
+        loaded = (load_cifar10 if question == "rule" else load_judged_digits)(**settings)
+    elif data_dir is None:
+        raise ValueError(f"data_dir must be the folder of the data for {data!r}; got None.")
+    elif data == "ferplus":
+        loaded = load_ferplus(question, Path(data_dir).expanduser(), **settings)
     else:
-        if data_dir is None:
-            raise ValueError(f"data_dir must be the folder of the data for {data!r}; got None.")
         folder = Path(data_dir).expanduser()
+        names = ("cifar-10-batches-py", "cifar10", "cifar10-jpeg.tar.gz")
+        images = next((folder / name for name in names if (folder / name).exists()), None)
+        if images is None:
+            raise FileNotFoundError(
+                f"data_dir must hold CIFAR-10 as {', '.join(names)}; {str(folder)!r} does not."
+            )
         if data == "cifar10":
-            loaded = load_cifar10(_cifar10(folder), **settings)
-        elif data == "cifar10h":
-            loaded = load_cifar10h(question, _cifar10(folder), folder / "cifar10h", **settings)
+            loaded = load_cifar10(images, **settings)
         else:
-            loaded = load_ferplus(question, folder, **settings)
-    votes = None if isinstance(loaded, Splits) else loaded.votes
+            loaded = load_cifar10h(question, images, folder / "cifar10h", **settings)
+    votes = getattr(loaded, "votes", None)
     splits = loaded if votes is None else loaded.splits
     if inputs == "gradients":
-        splits = on_gradients(splits, CELLS[data])
+        splits = on_gradients(splits, DATA[data].cells)
     if splits.test.probabilities is None:
         others = votes.loc[splits.test.ids]
         share = (others["k"] / others["n"]).to_numpy().copy()
@@ -158,7 +167,7 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
     Parameters
     ----------
     data : str
-        A key of `TASKS`.
+        A key of `DATA`.
     profile : str, default="quick"
         Name of a profile.
     inputs : {"gradients", "pixels"}, default="gradients"
@@ -171,24 +180,20 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
     probnb.experiment.profiles.Profile
         The profile with the number and the size of the images of these data.
     """
-    check_choice(data, TASKS, "data")
+    check_choice(data, DATA, "data")
     check_choice(profile, IMAGES, "profile")
-    images = min(IMAGES[profile], MOST[data])
-    usual = {"images": images, "size": SIZES[data]}
+    usual = {"images": min(IMAGES[profile], DATA[data].most), "size": DATA[data].size}
     if inputs == "gradients":
         usual |= {"learning_rate": RECIPE["learning_rate"]} if profile == "smoke" else RECIPE
     elif profile in ("quick", "cpu"):
-        usual |= PIXELS | {"size": PIXEL_SIZES[data]}
-        if profile == "cpu":
-            usual["images"] = PIXEL_IMAGES.get(data, images)
+        usual |= PIXELS | SMALLER.get((profile, data), {})
     return make_profile(profile, **usual | {k: v for k, v in overrides.items() if v is not None})
 
 
 def task_label(data, question, inputs="gradients"):
     """Say in a few words what a task is, and where the network sees pixels."""
-    name = TASKS[data][1]
     asked = {"rule": "p = c/10", "judged": "simulated people"}.get(question, question)
-    return f"{name}, {asked}" + " (pixels)" * (inputs == "pixels")
+    return f"{DATA[data].label}, {asked}" + " (pixels)" * (inputs == "pixels")
 
 
 def train_task(task, settings, results_dir, profile="quick", seed=0, methods=None, **run):
@@ -221,7 +226,7 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     results_dir = Path(results_dir)
     methods = check_methods(methods, known=task.splits.known)
     pixels = task.splits.train.inputs.ndim == 4
-    network = None if pixels else network_of("mlp", hidden=HIDDEN)
+    network = None if pixels else network_of("mlp", hidden=(128,))
     if not pixels and not run.get("workers") and run.get("devices", 1) == 1:
         run["workers"] = 1  # to start a process takes longer than such a training
     jobs = plan(methods, settings, seed, network)
@@ -240,119 +245,90 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
 
 
 def _with_votes(results, task):
-    """Put the other votes beside the predictions, and distances from p beside every epoch."""
+    """Put the other votes beside the predictions, and distances from p beside every epoch.
+
+    Where p is not known, an epoch's distance is from the shares of votes, and the same too large in
+    every epoch; its divergence is left out.
+    """
     if task.votes is None:
         return results
-    table = results.predictions
-    votes = task.votes.loc[table["id"], ["k", "n"]]
-    table = table.assign(**{name: votes[name].to_numpy() for name in ("k", "n")})
-    epochs = results.epochs
-    if not task.splits.known:  # what stands under p are the shares of the votes
+    table, epochs = results.predictions, results.epochs
+    table = table.assign(**task.votes.loc[table["id"], ["k", "n"]].reset_index(drop=True))
+    if not task.splits.known:
         table = table.drop(columns="p")
         test = table[table["split"] == "test"]
-        epochs = _unbiased(epochs, test["k"], test["n"])
+        votes = check_votes(test["k"], test["n"])
+        noise = (votes.variance() / votes.counts).mean()
+        epochs = epochs.assign(mse_p=epochs["mse_p"] - noise).drop(columns="kl_p")
     return replace(results, predictions=table, epochs=epochs)
 
 
-def _unbiased(epochs, k, n):
-    """Turn distances from shares of votes into distances from p; the same shift in every epoch."""
-    votes = check_votes(k, n)
-    share = votes.share
-    noise = (votes.variance() / votes.counts).mean()
-    lost = (votes.entropy() - entr(share) - entr(1 - share)).mean()
-    return epochs.assign(mse_p=epochs["mse_p"] - noise, kl_p=epochs["kl_p"] - lost)
+BINS = 9
+"""Directions of gradients, over half a turn."""
 
 
-def _cifar10(folder):
-    """The first of the places where CIFAR-10 may lie."""
-    for name in ("cifar-10-batches-py", "cifar10", "cifar10-jpeg.tar.gz"):
-        if (folder / name).exists():
-            return folder / name
-    raise FileNotFoundError(
-        "data_dir must hold CIFAR-10 as cifar-10-batches-py, cifar10 or cifar10-jpeg.tar.gz; "
-        f"{str(folder)!r} does not."
-    )
-
-
-_BLOCK = 2048
-"""Images whose gradients are counted at a time."""
-
-
-def oriented_gradients(images, cells=6, bins=9):
+def oriented_gradients(images, cells):
     """Describe images by how strong their edges are, in each direction, in each part.
 
     Parameters
     ----------
     images : torch.Tensor of shape (n, channels, side, side)
         uint8.
-    cells : int, default=6
+    cells : int
         Parts along each side; it must divide the side.
-    bins : int, default=9
-        Directions, over half a turn.
 
     Returns
     -------
-    torch.Tensor of shape (n, cells * cells * (bins + channels))
+    torch.Tensor of shape (n, cells * cells * (BINS + channels))
         For each part the gradient magnitudes by direction, relative to those of the parts around
         it, and the mean of each channel in [0, 1]; float32.
-
-    Raises
-    ------
-    ValueError
-        If `cells` does not divide the side.
 
     Notes
     -----
     A gradient counts in the two directions nearest to its own. Magnitudes are those of the mean of
     the channels; the norm is over 3 x 3 parts.
     """
-    side = images.shape[-1]
-    if side % check_integer(cells, "cells") or images.shape[-2] != side:
-        raise ValueError(
-            f"cells must divide the side of square images; got {cells} of {tuple(images.shape)}."
-        )
-    return torch.cat([_describe(part, cells, bins) for part in images.split(_BLOCK)])
+    x = images.float() / 255
+    grey = x.mean(1)
+    padded = torch.nn.functional.pad(grey[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
+    across = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
+    down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
+    place = torch.atan2(down, across) / np.pi * BINS % BINS  # half a turn is all bins
+    lower = place.floor()
+    share, size = place - lower, torch.hypot(across, down)
+    n, side, _ = grey.shape
+    maps = torch.zeros(n, BINS, side, side)
+    for index, weight in ((lower, 1 - share), (lower + 1, share)):
+        maps.scatter_add_(1, (index.long() % BINS)[:, None], (size * weight)[:, None])
+    pool = torch.nn.functional.avg_pool2d
+    histograms, means = pool(maps, side // cells), pool(x, side // cells)
+    energy = (histograms**2).sum(1, keepdim=True)
+    around = pool(energy, 3, stride=1, padding=1, count_include_pad=False)
+    return torch.cat([histograms / (around + 1e-4).sqrt(), means], 1).flatten(1)
 
 
-def on_gradients(splits, cells=6, bins=9):
+def on_gradients(splits, cells):
     """Put `oriented_gradients` in place of the images, each scaled as in the training part.
 
     Parameters
     ----------
     splits : Splits
-        Images.
-    cells, bins : int
-        As `oriented_gradients` takes them.
+        Images, whose side `cells` must divide.
+    cells : int
+        As `oriented_gradients` takes it.
 
     Returns
     -------
     Splits
         The same outcomes; nothing is mirrored any more.
     """
-    parts = {k: oriented_gradients(v.inputs, cells, bins) for k, v in splits.parts().items()}
+    parts = {
+        name: torch.cat([oriented_gradients(some, cells) for some in part.inputs.split(2048)])
+        for name, part in splits.parts().items()
+    }
     mean, deviation = parts["train"].mean(0), parts["train"].std(0).clamp(min=1e-3)
     data = {
         name: replace(part, inputs=(parts[name] - mean) / deviation, augment=())
         for name, part in splits.parts().items()
     }
-    return Splits(**data, source=f"{splits.source} gradients={cells},{bins}", report=splits.report)
-
-
-def _describe(images, cells, bins):
-    x = images.float() / 255
-    grey = x.mean(1)
-    padded = torch.nn.functional.pad(grey[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
-    across = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
-    down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
-    place = torch.atan2(down, across) / np.pi * bins % bins  # half a turn is all bins
-    lower = place.floor()
-    share, size = place - lower, torch.hypot(across, down)
-    n, side, _ = grey.shape
-    maps = torch.zeros(n, bins, side, side)
-    for index, weight in ((lower, 1 - share), (lower + 1, share)):
-        maps.scatter_add_(1, (index.long() % bins)[:, None], (size * weight)[:, None])
-    pool = torch.nn.functional.avg_pool2d
-    histograms, means = pool(maps, side // cells), pool(x, side // cells)
-    energy = (histograms**2).sum(1, keepdim=True)
-    around = pool(energy, 3, stride=1, padding=1, count_include_pad=False)
-    return torch.cat([histograms / (around + 1e-4).sqrt(), means], 1).flatten(1)
+    return Splits(**data, source=f"{splits.source} gradients={cells},{BINS}", report=splits.report)

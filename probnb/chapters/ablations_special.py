@@ -1,0 +1,148 @@
+"""What is no row of a table: three outcomes, rules that stop, and CaPE's first targets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from ..calibrators import CALIBRATORS
+from ..data.base import one_hot
+from ..experiment.plan import plan
+from ..experiment.run import run_jobs
+from ..methods import METHODS
+from ..metrics import brier, evaluate, nll
+from ..training.batches import device_type, make_fabric, predict_logits
+from ..training.cape import CAPE, Calibrated, p_emp_bin
+from ..training.loop import fit
+from .ablations_rows import RATE, Row
+
+
+def _cape(label, kind, bins):
+    targets = Calibrated(kind, **CAPE["released"]["bin"], bins=bins)
+    return Row(replace(METHODS["cape_bin"], label=label, targets=targets, grid=RATE))
+
+
+SEVERAL = {
+    "resampled": Row(METHODS["resampled"]), "ce": Row(METHODS["ce"]),
+    "ce_finetuned": Row(replace(METHODS["ce_finetuned"], grid=RATE)),
+    "cape_rest": _cape("CaPE, one against the rest", "bin", 15),
+    "cape_cells": _cape("CaPE, cells of the simplex", "cells", 5),
+}  # fmt: skip
+"""Rows for three outcomes."""
+
+
+def three_outcomes(splits, seed):
+    """Give each row two draws of its probability psi: 0, 1 or 2 successes, which is our extension.
+
+    Outcomes have the probabilities (1 - psi)^2, 2 psi (1 - psi) and psi^2.
+    """
+    parts = {}
+    for place, (name, part) in enumerate(splits.parts().items()):
+        psi = part.probabilities.cpu().numpy().astype(float)
+        p = np.stack([(1 - psi) ** 2, 2 * psi * (1 - psi), psi**2], axis=1)
+        u = np.random.default_rng(np.random.SeedSequence([seed, 3, place])).random((len(psi), 1))
+        drawn = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+        parts[name] = replace(part, outcomes=one_hot(drawn, 3), probabilities=p)
+    return replace(splits, **parts, source=f"{splits.source} two draws")
+
+
+def platt(val, y, logits):
+    """Probabilities after Platt scaling that is fitted to validation data."""
+    return CALIBRATORS["platt"]().fit(val, y).predict_proba(logits)[:, 1]
+
+
+def _softmax(z):
+    """Probability of outcome 1."""
+    return 1 / (1 + np.exp(z[:, 0] - z[:, 1]))
+
+
+def run_stopping(splits, settings, seed, device="auto"):
+    """Apply every rule to one training; judge what it keeps, Platt scaling of it, and CaPE from it.
+
+    Finished work holds one epoch's weights. Here those of every epoch are needed, so that these few
+    trainings are done anew each time.
+
+    Returns
+    -------
+    DataFrame
+        Lines by rule; ``part`` is ``"kept"``, ``"platt"`` or ``"cape"``, ``x`` the epoch.
+    """
+    fabric = make_fabric(device_type(device))
+    tune = replace(METHODS["cape_bin"], grid=RATE | {"bins": (15,)})
+    (job,) = plan(["ce"], settings, seed)["ce"]
+    (cape,) = plan(["cape"], settings, seed, rows={"cape": tune})["cape"]
+    data, seen = splits.to(fabric.device), []
+    torch.manual_seed(job.init_seed)
+    model = job.network.build(splits.train.inputs)
+
+    def look(record):
+        state = {k: v.detach().cpu().clone() for k, v in model.state_dict().items()}
+        said = [predict_logits(fabric, model, part) for part in (data.val, data.test)]
+        seen.append((state, *(z.double().cpu().numpy() for z in said)))
+
+    fit(model, splits, job.recipe, fabric=fabric, on_epoch=look)
+    y, p = splits.val.outcomes.cpu().numpy(), splits.test.probabilities.cpu().numpy()
+    lines, tuned = [], {}
+    for rule, epoch in choose([val for _, val, _ in seen], y).items():
+        state, val, test = seen[epoch - 1]
+        if epoch not in tuned:
+            model = job.network.build(splits.train.inputs)
+            model.load_state_dict(state)
+            options = {"targets": cape.targets, "fabric": fabric, "keep_start": True}
+            done = fit(model, splits, cape.recipe, on_epoch=lambda record: None, **options)
+            tuned[epoch] = _softmax(done.logits["best_test"].double().numpy())
+        said = {"kept": _softmax(test), "platt": platt(val, y, test), "cape": tuned[epoch]}
+        for part, p_hat in said.items():
+            row = rule if part == "kept" else f"{rule}, {part}"
+            facts = {"row": row, "label": rule, "part": part, "x": epoch, "epoch": epoch}
+            lines.append(facts | evaluate(splits.test.outcomes.cpu().numpy(), p_hat, p))
+    return pd.DataFrame(lines)
+
+
+def choose(val_logits, y):
+    """Return the epoch, from 1, that each rule keeps, given validation logits after every epoch.
+
+    ``"val CE after Platt"`` is refinement (Berta et al. 2025): what is left of the cross entropy
+    when a calibrator has done what it can. ``"patience k"`` stops at the first k epochs without a
+    lower cross entropy; ``"last"`` does not look.
+    """
+    p = [_softmax(z) for z in val_logits]
+    losses = {
+        "val CE": [nll(y, q) for q in p],
+        "val Brier": [brier(y, q) for q in p],
+        "val CE after Platt": [nll(y, platt(z, y, z)) for z in val_logits],
+    }
+    chosen = {rule: int(np.argmin(values)) + 1 for rule, values in losses.items()}
+    best = [int(np.argmin(losses["val CE"][: k + 1])) for k in range(len(p))]  # so far
+    for patience in (2, 4):
+        stopped = (b for k, b in enumerate(best) if k - b >= patience)
+        chosen[f"patience {patience}"] = next(stopped, best[-1]) + 1
+    return chosen | {"last": len(p)}
+
+
+def first_targets(splits, settings, seed, fits_dir, device="auto"):
+    """Compute p_emp of the training rows by a network at epoch 0 and at the early-stopped epoch.
+
+    Returns
+    -------
+    DataFrame
+        One line a training row and network: ``network`` (``"epoch 0"`` or ``"early-stopped"``),
+        ``p`` and ``p_emp``.
+    """
+    device = device_type(device)
+    (job,) = plan(["ce"], settings, seed)["ce"]
+    ce = run_jobs([job], splits, fits_dir, device=device, progress=False)[job]
+    fabric, train, tables = make_fabric(device), splits.to(device).train, []
+    torch.manual_seed(job.init_seed)
+    model = job.network.build(splits.train.inputs).to(fabric.device)
+    for name in ("epoch 0", "early-stopped"):
+        if name == "early-stopped":
+            model.load_state_dict(ce.weights)
+        p_hat = predict_logits(fabric, model, train).double().softmax(1)[:, 1].cpu().numpy()
+        found = {"network": name, "p": train.probabilities.cpu().numpy()}
+        p_emp = p_emp_bin(p_hat, train.outcomes.cpu().numpy(), 15)
+        tables.append(pd.DataFrame(found | {"p_emp": p_emp}))
+    return pd.concat(tables, ignore_index=True)

@@ -1,1 +1,0 @@
-"""The chapter on CIFAR-10 and on images that people judged."""

@@ -1,1 +1,0 @@
-"""Every table of the paper beside ours, and what the stored runs show."""
