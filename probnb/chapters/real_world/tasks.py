@@ -123,7 +123,7 @@ def load_weather(data_dir, profile, seed, source="radar", fold=None, **question)
     ``size`` of the profile is the inputs', ``images`` limits the number of windows. The seed says
     which fifth of few days is tested, unless `fold` does.
     """
-    from ...data import radar, radar_example, rain, simulated_rain
+    from ...data import radar, rain
 
     check_choice(source, ("radar", "simulated"), "source")
     if source == "simulated" and data_dir is not None:
@@ -132,17 +132,17 @@ def load_weather(data_dir, profile, seed, source="radar", fold=None, **question)
     if source == "radar":
         try:
             public = data_dir is None or _public(data_dir)
-            series = radar_example.read_example(data_dir) if public else radar.open_series(data_dir)
+            series = radar.read_example(data_dir) if public else radar.open_series(data_dir)
             fold = seed % 5 if fold is None else fold
             question, limit = rain.Question(**question), _count(profile.images)
             return rain.weather_splits(series, question, size=profile.size, fold=fold, limit=limit)
         except ConnectionError as error:
             warnings.warn(f"Simulated rain in place of radar: {error}", stacklevel=2)
             report = {"fallback": str(error)}
-    climate = {k: question[k] for k in ("spacing", "lead") if k in question}
+    given = {k: question[k] for k in ("spacing", "lead") if k in question}
     n = _count(profile.images) or 3000
-    climate, per_day = simulated_rain.Climate(**climate), 20 if n > 1000 else 10
-    splits = simulated_rain.simulated_splits(n, profile.size, seed, climate, per_day=per_day)
+    per_day = 20 if n > 1000 else 10
+    splits = rain.simulated_splits(n, profile.size, seed, per_day=per_day, **given)
     splits.report.update(report)
     return splits
 
