@@ -18,7 +18,7 @@ import numpy as np
 
 from ..validation import check_integer
 
-__all__ = ["LOOK_AHEAD", "SCENE", "STEP", "Scenes", "World", "collision_probability", "simulate"]
+__all__ = ["LOOK_AHEAD", "SCENE", "STEP", "World", "collision_probability", "simulate"]
 
 STEP = 0.1
 """Seconds from one frame to the next."""
@@ -80,22 +80,6 @@ class World:
         return World(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
-@dataclass(frozen=True)
-class Scenes:
-    """What happened in n scenes.
-
-    Attributes
-    ----------
-    worlds : list of World
-        One per frame.
-    outcomes : ndarray of shape (frames, n, k)
-        Whether the car collides with that vehicle within the look-ahead after that frame.
-    """
-
-    worlds: list
-    outcomes: np.ndarray
-
-
 def simulate(n, seed=0):
     """Let traffic run for the frames of a scene and the look-ahead after its last one.
 
@@ -108,14 +92,16 @@ def simulate(n, seed=0):
 
     Returns
     -------
-    Scenes
-        States and outcomes. A scene starts without a collision; nothing else is selected, so that
-        each outcome is one draw from its probability.
+    worlds : list of World
+        One per frame. A scene starts without a collision; nothing else is selected, so that each
+        outcome is one draw from its probability.
+    outcomes : ndarray of shape (frames, n, k)
+        Whether the car collides with that vehicle within the look-ahead after that frame.
 
     Examples
     --------
-    >>> scenes = simulate(3, seed=0)
-    >>> len(scenes.worlds), scenes.outcomes.shape
+    >>> worlds, outcomes = simulate(3, seed=0)
+    >>> len(worlds), outcomes.shape
     (20, (20, 3, 4))
     """
     rng = np.random.default_rng(seed)
@@ -126,8 +112,8 @@ def simulate(n, seed=0):
         world = world.take(slice(None))
         hits.append(_advance(world, rng))
     hits = np.array(hits)  # hits[t]: between frame t and the next
-    outcomes = np.stack([hits[t : t + LOOK_AHEAD].any(axis=0) for t in range(SCENE)])
-    return Scenes(worlds[:SCENE], outcomes)
+    ahead = np.lib.stride_tricks.sliding_window_view(hits, LOOK_AHEAD, axis=0)
+    return worlds[:SCENE], ahead[:SCENE].any(axis=-1)
 
 
 def collision_probability(world, continuations=400, seed=0):
@@ -144,12 +130,10 @@ def collision_probability(world, continuations=400, seed=0):
 
     Returns
     -------
-    probabilities : ndarray of shape (n, k)
-        Share of the continuations that end in a collision with that vehicle.
-    errors : ndarray of shape (n, k)
-        Monte Carlo standard errors :math:`\sqrt{\hat p(1-\hat p)/M}` of M continuations, at most
-        :math:`1/(2\sqrt M)`: 0.025 for 400. Their squares are what the simulation itself adds to
-        a mean squared error.
+    ndarray of shape (n, k)
+        Share of the M continuations that end in a collision with that vehicle. Its Monte Carlo
+        standard error is :math:`\sqrt{p(1-p)/M}`, at most 0.025 for 400; its square is what the
+        simulation itself adds to a mean squared error.
     """
     m = check_integer(continuations, "continuations")
     n, k = world.gap.shape
@@ -162,8 +146,7 @@ def collision_probability(world, continuations=400, seed=0):
         for _ in range(LOOK_AHEAD):
             hit |= _advance(future, rng)
         counts[rows] = hit.reshape(len(rows), m, k).sum(axis=1)
-    p = counts / m
-    return p, np.sqrt(p * (1 - p) / m)
+    return counts / m
 
 
 def _start(n, rng):
