@@ -16,8 +16,7 @@ import pandas as pd
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from ... import store
-from ...data.survival import HORIZON, RULES, label, survival_splits
-from ...data.tcga import STAGES
+from ...data.survival import HORIZON, RULES, STAGES, label, survival_splits
 from ...experiment.provenance import machine
 from ...methods import METHODS, check_methods
 from ...metrics import METRICS, Bootstrap, bootstrap, compare, difference

@@ -153,7 +153,7 @@ def load_cancer(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60
     ``images`` of the profile is the number of simulated patients. The seed says which fold of the
     sites is tested: five seeds test every patient once.
     """
-    from ...data import slides, survival, tcga
+    from ...data import slides, survival
     from .references import clinical_table
 
     check_choice(inputs, ("genes", "clinical"), "inputs")
@@ -163,7 +163,7 @@ def load_cancer(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60
     folder = Path(data_dir)
     if any((folder / f"train{suffix}").is_file() for suffix in slides.SUFFIXES):
         return slides.slide_splits(folder)
-    people = tcga.read_tcga(folder / "tcga" if (folder / "tcga").is_dir() else folder, cohorts)
+    people = survival.read_tcga(folder / "tcga" if (folder / "tcga").is_dir() else folder, cohorts)
     if inputs == "clinical":
         table = clinical_table(people.covariates, slice(None)).astype("float32")
         people = replace(people, inputs=table, source=f"{people.source}, clinical")
