@@ -207,11 +207,11 @@ study.score_table(stored["collision"])
 study.gap_table(stored["collision"])
 
 # %% [markdown]
-# The known probabilities, averaged over tenths of the predictions: on the diagonal, predictions are
-# right on average.
+# Outcomes by bins of the predictions, and behind them the known probability of each row: on the
+# diagonal, predictions are right on average.
 
 # %% tags=["remove-input"]
-ax = figures.truth_figure(rows["collision"], ["ce", "cape_bin", "Boxes, boosted trees"])
+axes = figures.reliability_figure(rows["collision"], ["ce", "cape_bin", "Boxes, boosted trees"])
 
 # %% [markdown]
 # ## Cancer: alive in five years?

@@ -112,7 +112,7 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     Parameters
     ----------
     path : path-like
-        The folder that holds ``train`` and ``test``, or one that holds it as ``YouTubeCrash``.
+        The folder that holds ``train`` and ``test``.
     size : tuple of int, default=(130, 355)
         Height and width to which rows 100 to 360 of a frame are resized, with antialiasing.
     label : {"label", "adaptedLabel", "syntheticLabel"}, default="label"
@@ -141,7 +141,9 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     """
     size = tuple(check_integer(value, "size") for value in size)
     check_choice(label, LABELS, "label")
-    root = _root(Path(path).expanduser())
+    root = Path(path).expanduser()
+    if not ((root / "train").is_dir() and (root / "test").is_dir()):
+        raise FileNotFoundError(f"path must be a folder that holds train and test; got {path}.")
     files, rows, listing = [], [], list_files(root)
     for folder in (f"{part}/{kind}" for part in ("train", "val", "test") for kind in KINDS):
         found = {int(f.stem): f for f in (root / folder).glob("*.jpg") if f.stem.isdecimal()}
@@ -277,13 +279,6 @@ def decode(content, out):
     box = (0, top, image.width, bottom)
     image = image.resize((width, height), Image.Resampling.BILINEAR, box)
     out[:] = np.asarray(image).transpose(2, 0, 1)
-
-
-def _root(path):
-    for root in (path, path / "YouTubeCrash"):
-        if (root / "train").is_dir() and (root / "test").is_dir():
-            return root
-    raise FileNotFoundError(f"path must be a folder that holds train and test; got {path}.")
 
 
 def _read(file, pixels, label):

@@ -27,18 +27,7 @@ from ..validation import check_integer, check_number
 from .base import ProbabilityData, Splits
 from .radar import MISSING
 
-__all__ = [
-    "Question",
-    "Scenes",
-    "Turn",
-    "Windows",
-    "draw_scenes",
-    "encode",
-    "find_windows",
-    "simulated_splits",
-    "split_days",
-    "weather_splits",
-]
+__all__ = ["Question", "Turn", "Windows", "encode", "simulated_splits", "weather_splits"]
 
 FRAMES = 3
 RESOLUTION, HEAVIEST = 0.01, 100.0  # mm/h
@@ -339,12 +328,18 @@ SIGMA = 0.9
 """Standard deviation of the logarithm of the unforeseeable factor."""
 
 
-@dataclass(frozen=True, eq=False)
-class Scenes:
-    """The hidden state of simulated scenes at the time of their last map.
+def draw_scenes(day, rng):
+    """Draw the hidden state of simulated scenes at the time of their last map.
 
     Parameters
     ----------
+    day : ndarray of int of shape (n,)
+        Number of each scene's day, whose wind and growth it has.
+    rng : numpy.random.Generator
+        Where chance comes from.
+
+    Returns
+    -------
     centres : ndarray of shape (n, cells, 2)
         Down and across from the corner of the area, km.
     widths, peaks, growth : ndarray of shape (n, cells)
@@ -352,25 +347,6 @@ class Scenes:
     wind : ndarray of shape (n, 2)
         Km/h, down and across.
     """
-
-    centres: np.ndarray
-    widths: np.ndarray
-    peaks: np.ndarray
-    growth: np.ndarray
-    wind: np.ndarray
-
-    def maps(self, minutes, size=32):
-        """Rain rates in mm/h, (n, size, size), some minutes after the last map, but for chance."""
-        hours = minutes / 60
-        centres = self.centres + hours * self.wind[:, None]
-        pixel = (np.arange(size) + 0.5) * SIDE / size
-        distance = (pixel - centres[..., None]) / self.widths[..., None, None]
-        peaks, profile = self.peaks * np.exp(hours * self.growth), np.exp(-(distance**2) / 2)
-        return np.einsum("nk,nki,nkj->nij", peaks, profile[:, :, 0], profile[:, :, 1])
-
-
-def draw_scenes(day, rng):
-    """Draw a scene for each entry of `day`: the number of its day, whose wind and growth it has."""
     n, days = len(day), int(day.max()) + 1
     wind = WIND * rng.standard_normal((days, 2))
     shared = SHARED * rng.standard_normal(days)
@@ -381,7 +357,17 @@ def draw_scenes(day, rng):
     centres[:, 0] = rng.uniform(0, SIDE, (n, 2))  # rain within the area at the last map
     widths = np.exp(rng.uniform(*np.log(WIDTH), (n, k)))
     growth = shared[day][:, None] + GROWTH * rng.standard_normal((n, k))
-    return Scenes(centres, widths, peaks, growth, wind[day])
+    return centres, widths, peaks, growth, wind[day]
+
+
+def draw_maps(scenes, minutes, size=32):
+    """Rain rates in mm/h, (n, size, size), some minutes after the last map, but for chance."""
+    centres, widths, peaks, growth, wind = scenes
+    hours, pixel = minutes / 60, (np.arange(size) + 0.5) * SIDE / size
+    distance = (pixel - (centres + hours * wind[:, None])[..., None]) / widths[..., None, None]
+    profile = np.exp(-(distance**2) / 2)
+    peaks = peaks * np.exp(hours * growth)
+    return np.einsum("nk,nki,nkj->nij", peaks, profile[:, :, 0], profile[:, :, 1])
 
 
 def simulated_splits(n=3000, size=32, seed=0, spacing=10, lead=60, per_day=20):
@@ -410,10 +396,10 @@ def simulated_splits(n=3000, size=32, seed=0, spacing=10, lead=60, per_day=20):
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x5241494E]))
     day = np.arange(n) // per_day
     scenes = draw_scenes(day, rng)
-    now, then = (scenes.maps(minutes, size).mean((1, 2)) for minutes in (0, lead))
+    now, then = (draw_maps(scenes, minutes, size).mean((1, 2)) for minutes in (0, lead))
     p = ndtr(np.log(then / now) / SIGMA)
     y = (rng.random(n) < p).astype(np.float32)
-    inputs = np.stack([encode(scenes.maps(k * spacing, size)) for k in (-2, -1, 0)], axis=1)
+    inputs = np.stack([encode(draw_maps(scenes, k * spacing, size)) for k in (-2, -1, 0)], axis=1)
     last = day.max()
     test = last - max(1, round(last * 3 / 29)) + 1
     val = test - max(1, round(last * 6 / 29))

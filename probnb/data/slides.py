@@ -19,24 +19,11 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from ..store import replace_file
-from ..validation import (
-    check_choice,
-    check_integer,
-    check_number,
-    check_same_length,
-    check_vector,
-)
+from ..validation import check_choice, check_integer, check_number, check_same_length, check_vector
 from .base import Bags, ProbabilityData, Splits
 from .survival import HORIZON, Cohort
 
-__all__ = [
-    "read_bags",
-    "simulate_follow_up",
-    "simulate_slides",
-    "slide_splits",
-    "survival_probability",
-    "write_bags",
-]
+__all__ = ["read_bags", "simulate_follow_up", "simulate_slides", "slide_splits", "write_bags"]
 
 SUFFIXES = (".h5", ".hdf5")
 """File names that `write_bags` and `read_bags` know."""
@@ -82,22 +69,17 @@ def write_bags(path, bags, **columns):
     """
     path = Path(path)
     check_choice(path.suffix, SUFFIXES, "path's end")
-    bags = [np.asarray(bag) for bag in bags]
-    for i, bag in enumerate(bags):
-        fits = bag.ndim == 2 and len(bag) and bag.shape[1:] == bags[0].shape[1:]
-        if not fits or bag.dtype.kind != "f" or not np.isfinite(bag).all():
-            raise ValueError(
-                "bags must be finite floating point of shape (tiles, features), at least one tile "
-                f"and as many features as bag 0; bag {i} is {bag.dtype} of shape {bag.shape}."
-            )
+    values, lengths = np.concatenate([*bags]), [len(bag) for bag in bags]
+    if values.ndim != 2 or values.dtype.kind != "f" or not np.isfinite(values).all():
+        raise ValueError("bags must be finite floating point of shape (tiles, features).")
+    n = len(Bags(values, lengths))  # which refuses a bag without tiles
     columns = {name: check_vector(column, name) for name, column in columns.items()}
     for name, column in columns.items():
-        check_same_length(column, bags, (name, "bags"))
+        check_same_length(column, range(n), (name, "bags"))
 
     def write(temporary):
         with h5py.File(temporary, "w") as file:
-            file["values"] = np.concatenate(bags)
-            file["lengths"] = [len(bag) for bag in bags]
+            file["values"], file["lengths"] = values, lengths
             for name, column in columns.items():
                 text = column.dtype.kind in "UO"
                 file[name] = np.char.encode(column.astype(str), "utf-8") if text else column

@@ -33,19 +33,7 @@ from ..validation import (
 )
 from .base import Bags, ProbabilityData, Splits
 
-__all__ = [
-    "COHORTS",
-    "HORIZON",
-    "POOLS",
-    "RULES",
-    "STAGES",
-    "Cohort",
-    "Labels",
-    "coarse_stage",
-    "label",
-    "read_tcga",
-    "survival_splits",
-]
+__all__ = ["HORIZON", "RULES", "Cohort", "Labels", "label", "read_tcga", "survival_splits"]
 
 RULES = ("paper", "known", "ipcw")
 """Rules by which follow-up becomes an outcome; see `label`."""
@@ -219,12 +207,11 @@ class Cohort:
     report: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        n, (months, died) = len(self.inputs), _check_follow_up(self.months, self.died)
+        months, died = _check_follow_up(self.months, self.died)
         patients, sites = (check_vector(getattr(self, k), k) for k in ("patients", "sites"))
         checked = {"months": months, "died": died, "patients": patients, "sites": sites}
         for name, value in (checked | {"covariates": self.covariates}).items():
-            if len(value) != n:
-                raise ValueError(f"{name} must have the {n} rows of inputs; got {len(value)}.")
+            check_same_length(value, self.inputs, (name, "inputs"))
         differ = pd.DataFrame(checked).groupby("patients").nunique().gt(1).any(axis=1)
         if differ.any():
             raise ValueError(
@@ -318,7 +305,6 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     report = cohort.report | {
         "rule": rule,
         "horizon": horizon,
-        "rows": {name: len(index) for name, index in rows.items()},
         "left_out": len(cohort) - sum(map(len, rows.values())),
         "censored_in_test": int((~everybody.known[test]).sum()),
         "largest_weight": float(max(part.weights.max() for part in data.values())),

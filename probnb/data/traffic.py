@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -23,7 +23,7 @@ from .dashcam import FRAME, HISTORY, SIZE, decode, follow, load_scenes
 from .image_cache import cache_folder
 from .traffic_model import BRAKE, DRIFT, LANE, SCENE, STEP, collision_probability, simulate
 
-__all__ = ["Look", "boxes_of", "draw_frame", "look_of", "traffic"]
+__all__ = ["boxes_of", "draw_frame", "look_of", "traffic"]
 
 VERSION = 2
 """Raised whenever the same seed would give other scenes: part of the name under which they lie."""
@@ -141,34 +141,24 @@ def _draw_scene(pixels, worlds, outcomes, odds, seeds):
     return vehicles
 
 
-@dataclass(frozen=True)
-class Look:
-    """How one scene looks: nothing in it depends on what will happen.
-
-    Attributes
-    ----------
-    size : ndarray of shape (k, 2)
-        Width and height of each vehicle, in metres.
-    paint : ndarray of shape (k, 3)
-        Colour of each vehicle.
-    indicates : ndarray of shape (k,)
-        Whether its driver uses the indicator.
-    light : float
-        Brightness, low at night.
-    ground : dict of bool to tuple
-        For the car braking or not: the picture without traffic, where the lines of the lanes are,
-        distance along the road of every row.
-    """
-
-    size: np.ndarray
-    paint: np.ndarray
-    indicates: np.ndarray
-    light: float
-    ground: dict
-
-
 def look_of(vehicles, rng):
-    """Draw how a scene of some vehicles looks."""
+    """Draw how a scene of some vehicles looks: nothing in it depends on what will happen.
+
+    Parameters
+    ----------
+    vehicles : int
+        How many, k.
+    rng : numpy.random.Generator
+        Where chance comes from.
+
+    Returns
+    -------
+    SimpleNamespace
+        ``size`` (k, 2), width and height of each vehicle in metres; ``paint`` (k, 3), its colour;
+        ``indicates`` (k,), whether its driver uses the indicator; ``light``, the brightness, low at
+        night; ``ground``, for the car braking (1) or not (0): the picture without traffic, where
+        the lines of the lanes are, distance along the road of every row.
+    """
     lorry = rng.random(vehicles) < 0.15
     size = np.stack([1.75 + 0.2 * rng.random(vehicles), 1.4 + 0.35 * rng.random(vehicles)], axis=1)
     size[lorry] = [2.3, 2.9]
@@ -179,7 +169,8 @@ def look_of(vehicles, rng):
     tones = rng.random((4, 3))
     skyline = np.repeat(18 + 50 * rng.random(24), 15)[: WIDTH // 2] * (rng.random() < 0.7)
     ground = {dip: _ground(HORIZON - DIP * dip, light, tones, skyline) for dip in (0, 1)}
-    return Look(size, paint, rng.random(vehicles) < 0.6, light, ground)
+    indicates = rng.random(vehicles) < 0.6
+    return SimpleNamespace(size=size, paint=paint, indicates=indicates, light=light, ground=ground)
 
 
 def _ground(horizon, light, tones, skyline):
@@ -213,8 +204,8 @@ def boxes_of(world, look):
     ----------
     world : World
         One scene: arrays of shape (1, k).
-    look : Look
-        How it looks.
+    look : SimpleNamespace
+        From `look_of`.
 
     Returns
     -------
@@ -253,8 +244,8 @@ def draw_frame(world, look, travelled, number):
     ----------
     world : World
         One scene: arrays of shape (1, k).
-    look : Look
-        How it looks.
+    look : SimpleNamespace
+        From `look_of`.
     travelled : float
         Metres that the car has driven, which move the lines of the road.
     number : int

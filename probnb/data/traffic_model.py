@@ -12,7 +12,7 @@ positions are relative to the car, x to the right, the gap ahead of its bumper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -42,8 +42,7 @@ BRAKES = 7.0  # deceleration of the car, once its driver brakes
 BLOCK = 65_536  # vehicles that are continued at once: what fits a processor's cache
 
 
-@dataclass
-class World:
+class World(SimpleNamespace):
     """Where everything is at one time, in n scenes of k vehicles each.
 
     Attributes
@@ -60,24 +59,12 @@ class World:
         Whether there is such a vehicle.
     """
 
-    car: np.ndarray
-    braking: np.ndarray
-    crashed: np.ndarray
-    gap: np.ndarray
-    x: np.ndarray
-    speed: np.ndarray
-    drift: np.ndarray
-    way: np.ndarray
-    lane: np.ndarray
-    doing: np.ndarray
-    present: np.ndarray
-
     def __len__(self):
         return len(self.car)
 
     def take(self, rows):
         """Return some scenes, as copies; `rows` may repeat."""
-        return World(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return World(**{name: value[rows] for name, value in vars(self).items()})
 
 
 def simulate(n, seed=0):
@@ -184,8 +171,8 @@ def _start(n, rng):
     rows = np.flatnonzero(world.crashed)
     if len(rows):
         fresh = _start(len(rows), rng)
-        for f in fields(World):
-            getattr(world, f.name)[rows] = getattr(fresh, f.name)
+        for name, value in vars(fresh).items():
+            getattr(world, name)[rows] = value
     return world
 
 

@@ -76,7 +76,7 @@ def places(data, scene="test/nonaccident/0"):
 
 def test_a_scene_gives_18_samples_from_its_third_frame_on(layout, read):
     scene(layout / "test" / "accident", label=True)
-    splits = read(layout.parent)  # the folder around YouTubeCrash does as well
+    splits = read(layout)
     assert len(splits.test) == 36
     assert splits.test.outcomes.sum() == 18
     assert places(splits.test) == places(splits.test, "test/accident/0") == list(range(2, 20))

@@ -13,6 +13,7 @@ from probnb.data.rain import (
     Question,
     Turn,
     Windows,
+    draw_maps,
     draw_scenes,
     encode,
     find_windows,
@@ -282,11 +283,11 @@ def test_probabilities_against_many_futures():
     rng = np.random.default_rng(np.random.SeedSequence([1, 0x5241494E]))
     drawn = draw_scenes(np.arange(200) // 20, rng)
     last = [part.inputs[:, 2] for part in splits.parts().values()]
-    np.testing.assert_array_equal(torch.cat(last), encode(drawn.maps(0, 16)))
+    np.testing.assert_array_equal(torch.cat(last), encode(draw_maps(drawn, 0, 16)))
     p = torch.cat([part.probabilities for part in splits.parts().values()]).double().numpy()
     factor = np.exp(0.9 * np.random.default_rng(1).standard_normal((futures, 200)))
-    later = drawn.maps(60, 16).mean((1, 2)) * factor
-    share = (later > drawn.maps(0, 16).mean((1, 2))).mean(0)
+    later = draw_maps(drawn, 60, 16).mean((1, 2)) * factor
+    share = (later > draw_maps(drawn, 0, 16).mean((1, 2))).mean(0)
     error = (share - p) / np.sqrt(np.maximum(p * (1 - p), 1e-4) / futures)
     assert np.abs(error).max() < 4.5  # 200 binomial deviations
     assert kstest(error[(p > 0.02) & (p < 0.98)], "norm").pvalue > 0.01
@@ -295,17 +296,18 @@ def test_probabilities_against_many_futures():
 def test_maps_by_brute_force():
     drawn = draw_scenes(np.arange(3), np.random.default_rng(0))
     size, hours = 7, 0.5
+    centres, widths, peaks, growth, wind = drawn
     pixel = (np.arange(size) + 0.5) * 95 / size
     for n in range(3):
         expected = np.zeros((size, size))
         for i, x in enumerate(pixel):
             for j, z in enumerate(pixel):
-                for k in range(drawn.peaks.shape[1]):
-                    at = drawn.centres[n, k] + hours * drawn.wind[n]
+                for k in range(peaks.shape[1]):
+                    at = centres[n, k] + hours * wind[n]
                     square = (x - at[0]) ** 2 + (z - at[1]) ** 2
-                    bell = np.exp(-square / (2 * drawn.widths[n, k] ** 2))
-                    expected[i, j] += drawn.peaks[n, k] * np.exp(hours * drawn.growth[n, k]) * bell
-        np.testing.assert_allclose(drawn.maps(30, size)[n], expected)
+                    bell = np.exp(-square / (2 * widths[n, k] ** 2))
+                    expected[i, j] += peaks[n, k] * np.exp(hours * growth[n, k]) * bell
+        np.testing.assert_allclose(draw_maps(drawn, 30, size)[n], expected)
 
 
 def test_splits_are_calibrated_by_days_and_reproducible():

@@ -82,11 +82,11 @@ def test_only_what_a_batch_asks_for_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("given", "columns", "message"),
     [
-        ([np.ones((2, 3)), np.ones((0, 3))], {}, r"bag 1 is float64 of shape \(0, 3\)"),
-        ([np.ones((2, 3)), np.ones((2, 4))], {}, r"bag 1 is float64 of shape \(2, 4\)"),
-        ([np.ones(3)], {}, r"bag 0 is float64 of shape \(3,\)"),
-        ([np.ones((2, 3)), np.full((1, 3), np.nan)], {}, "bag 1 is"),
-        ([np.ones((2, 3), int)], {}, "bag 0 is int64"),
+        ([np.ones((2, 3)), np.ones((0, 3))], {}, "bag 1 has 0"),
+        ([np.ones((2, 3)), np.ones((2, 4))], {}, "dimensions"),
+        ([np.ones(3)], {}, "bags must be finite"),
+        ([np.ones((2, 3)), np.full((1, 3), np.nan)], {}, "bags must be finite"),
+        ([np.ones((2, 3), int)], {}, "bags must be finite"),
         (
             [np.ones((2, 3))],
             {"outcomes": [0, 1]},

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import seaborn as sns
 from matplotlib.colors import LinearSegmentedColormap
 
 from ...data import Bags
 from ...data.dashcam import DashcamInputs
 from ...data.rain import encode
+from ...plots.forest import forest
 from ...plots.reliability import reliability_grid
-from ...plots.style import COLOURS, CYCLE, grid
+from ...plots.style import COLOURS, grid
 from .study import label_of
 
 RAIN = LinearSegmentedColormap.from_list(
@@ -74,52 +74,21 @@ def group_figure(table, names, cluster):
     """Draw the Brier score of the largest groups, a mark a method, in the order of their names."""
     sizes = table["group"].value_counts()
     largest = sorted(sizes.index[:12])
-    names = [name for name in names if name in table]
-    scores = 100 * table[names].sub(table["y"], axis=0).rename(columns=label_of) ** 2
-    long = scores.assign(group=table["group"]).melt("group", var_name="row", value_name="score")
-    look = dict(
-        markers=list("osD^v"[: len(names)]), palette=[COLOURS[c] for c in CYCLE[: len(names)]]
-    )
-    look |= dict(errorbar=None, linestyle="none", dodge=0.4)
+    scores = 100 * table[[n for n in names if n in table]].sub(table["y"], axis=0) ** 2
+    means = scores.rename(columns=label_of).groupby(table["group"]).mean().loc[largest]
     _, ax = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
-    sns.pointplot(long, x="group", y="score", hue="row", order=largest, ax=ax, **look)
+    sns.scatterplot(means, s=60, ax=ax)
     ax.set_xticks(range(len(largest)), [f"{g[-5:]}\n{sizes[g]:,}" for g in largest])
     ax.set(xlabel=f"{cluster.capitalize()}, and its rows", ylabel="Brier score (× 100)")
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.5, 1), ncols=4, title=None)
     return ax
 
 
-def truth_figure(table, names, bins=10):
-    """Draw the known probability against what was predicted, by equal shares of the rows."""
-    shown = table[[n for n in names if n in table]].rename(columns=label_of)
-    long = shown.assign(known=table["p"]).melt("known", var_name="row", value_name="predicted")
-    rank = long.groupby("row")["predicted"].rank(method="first")
-    tenth = rank.groupby(long["row"]).transform(pd.qcut, bins, labels=False)
-    long = long.groupby(["row", tenth.rename("bin")], sort=False).mean().reset_index()
-    _, ax = plt.subplots(figsize=(5.2, 4), layout="constrained")
-    ax.axline((0, 0), slope=1, color=COLOURS["grey"], linewidth=0.8, linestyle=":")
-    sns.lineplot(long, x="predicted", y="known", hue="row", style="row", markers=True, ax=ax)
-    ax.set(xlabel="predicted probability (mean of a tenth)", ylabel="mean known probability")
-    ax.legend(title=None)
-    return ax
-
-
 def stage_figure(stages):
     """Draw predictions by stage as medians and quartiles, beside what was observed."""
     stages = stages[stages["stage"] != "unknown"]
-    names = list(dict.fromkeys(stages["method"]))
-    order = list(dict.fromkeys(stages["stage"]))
-    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    for k, name in enumerate(names):
-        rows = stages[stages["method"] == name]
-        x = [order.index(s) + 0.16 * (k - (len(names) - 1) / 2) for s in rows["stage"]]
-        bars = rows["value"] - rows["low"], rows["high"] - rows["value"]
-        seen = name == "observed"
-        label = "observed (Kaplan-Meier, 95 %)" if seen else f"{label_of(name)} (quartiles)"
-        colour = COLOURS["black" if seen else CYCLE[k % len(CYCLE)]]
-        ax.errorbar(x, rows["value"], bars, fmt="D" if seen else "o", color=colour, label=label)
-    sizes = stages.groupby("stage")["patients"].first()
-    ax.set_xticks(range(len(order)), [f"{s}\n{sizes[s]:,}" for s in order])
-    ax.set(xlabel="Stage, and its patients", ylabel="Alive at 60 months", ylim=(0, 1))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-    return ax
+    names = {name: f"{label_of(name)} (quartiles)" for name in stages["method"]}
+    method = stages["method"].map({**names, "observed": "observed (Kaplan-Meier, 95 %)"})
+    place = [f"{s} ({n:,} patients)" for s, n in zip(stages["stage"], stages["patients"])]
+    shown = stages.assign(method=method, label=place, seeds=0)
+    return forest(shown, hue="method", xlabel="alive at 60 months, in per cent")

@@ -190,23 +190,18 @@ def gap_table(scores):
     """Show the Brier score, times 100, less the constant's and less cross entropy's."""
     rows = scores.point.index
     found = {
-        f"less {label_of(name)}": [
-            "" if row == name else scores.difference(row, name).text() for row in rows
-        ]
+        name: ["" if row == name else scores.difference(row, name).text() for row in rows]
         for name in (TASKS[scores.task].constant, "ce")
         if name in rows
     }
-    return pd.DataFrame(found, [label_of(row) for row in rows])
+    return pd.DataFrame(found, rows).rename(label_of, columns=lambda name: f"less {label_of(name)}")
 
 
 def difference_table(scores, pairs, **columns):
     """Return differences in Brier score as `probnb.plots.forest` draws them, one line a pair."""
-    lines = [
-        {"label": f"{label_of(a)} – {label_of(b)}", **columns, **scores.difference(a, b).__dict__}
-        for a, b in pairs
-        if {a, b} <= set(scores.point.index)
-    ]
-    return pd.DataFrame(lines)
+    pairs = [pair for pair in pairs if set(pair) <= set(scores.point.index)]
+    found = pd.DataFrame([scores.difference(*pair).__dict__ for pair in pairs])
+    return found.assign(label=[" – ".join(map(label_of, pair)) for pair in pairs], **columns)
 
 
 def scenario_probabilities(n=20_000):
@@ -268,16 +263,13 @@ def run_study(name, data_dir):
         for seed in range(5):
             splits = task.load(data_dir, settings, seed, rule=rule, **STUDIES[name])
             jobs = plan(check_methods(known=False), settings, seed, task.network(settings, splits))
-            rows = collect(
-                jobs, run_jobs(jobs, splits, results_path() / "fits"), splits
-            ).predictions
-            rows = rows[rows["split"] == "test"].reset_index(drop=True)
-            table = rows[["id", *(m for m in METHODS if m in rows)]].assign(rule=rule, seed=seed)
-            tables.append(table.assign(**references(splits, seed)))
+            fits = run_jobs(jobs, splits, results_path() / "fits")
+            rows = collect(jobs, fits, splits).predictions.query("split == 'test'")
+            table = rows[["id", *(m for m in METHODS if m in rows)]].reset_index(drop=True)
+            tables.append(table.assign(rule=rule, seed=seed, **references(splits, seed)))
     cohort = splits.report["cohort"]
     for file, table in summarise(pd.concat(tables, ignore_index=True), cohort).items():
-        write = partial(table.to_parquet, index=False)
-        store.replace_file(target / f"{file}.parquet", write)
+        store.replace_file(target / f"{file}.parquet", partial(table.to_parquet, index=False))
     record = {"task": "cancer", "data": name, "profile": "quick", "seeds": list(range(5))}
     record |= {"rules": RULES, "settings": settings, "source": cohort.source}
     record |= cohort.report | machine()
