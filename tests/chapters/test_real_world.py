@@ -35,7 +35,7 @@ COLLISION, CANCER, WEATHER = (get_task(name) for name in ("collision", "cancer",
 
 @pytest.fixture(scope="module")
 def rain():
-    return simulated_splits(1500, 8, seed=1)
+    return simulated_splits(900, 8, seed=1)
 
 
 @pytest.fixture(scope="module")

@@ -194,7 +194,7 @@ def gap_table(scores):
         for name in (TASKS[scores.task].constant, "ce")
         if name in rows
     }
-    return pd.DataFrame(found, rows).rename(label_of, columns=lambda name: f"less {label_of(name)}")
+    return pd.DataFrame(found, rows).rename(index=label_of, columns=label_of).add_prefix("less ")
 
 
 def difference_table(scores, pairs, **columns):
