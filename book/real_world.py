@@ -61,7 +61,7 @@ check_parameters(
     label
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
-from probnb.chapters.real_world.tasks import data_name, get_task
+from probnb.chapters.real_world import data_name, get_task
 from probnb.methods import check_methods
 from probnb.validation import check_choice, check_integer
 
@@ -86,7 +86,6 @@ import numpy as np
 import pandas as pd
 
 from probnb.chapters.real_world import figures, study
-from probnb.chapters.real_world.patients import read_study
 from probnb.plots.forest import forest
 from probnb.plots.style import use_style
 
@@ -100,7 +99,7 @@ runs = {
 stored = {name: study.score(found, replicates) for name, found in runs.items()}
 rows = {name: pd.concat(study.test_rows(found)) for name, found in runs.items()}
 lung, table_of_lung, pooled = (
-    read_study(project / "cancer" / name) for name in ("lung", "clinical", "all")
+    study.read_study(project / "cancer" / name) for name in ("lung", "clinical", "all")
 )
 
 # %% tags=["remove-input"]
@@ -208,11 +207,11 @@ study.score_table(stored["collision"])
 study.gap_table(stored["collision"])
 
 # %% [markdown]
-# The known probabilities, averaged over tenths of the predictions: on the diagonal, predictions are
-# right on average.
+# Outcomes by bins of the predictions, and behind them the known probability of each row: on the
+# diagonal, predictions are right on average.
 
 # %% tags=["remove-input"]
-ax = figures.truth_figure(rows["collision"], ["ce", "cape_bin", "Boxes, boosted trees"])
+axes = figures.reliability_figure(rows["collision"], ["ce", "cape_bin", "Boxes, boosted trees"])
 
 # %% [markdown]
 # ## Cancer: alive in five years?
@@ -447,7 +446,3 @@ if "ce" in methods and len(methods) > 1:
 
 # %% tags=["remove-input"]
 axes = figures.reliability_figure(tested, ["ce", "cape_bin", "ensemble"])
-
-# %% tags=["remove-input"]
-if "ce" in tested:
-    ax = figures.correspondence_figure(tested["ce"], tested.get("weight"))

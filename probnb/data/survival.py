@@ -1,14 +1,21 @@
-"""Survival that is known in part: patients, outcomes at a horizon with weights, splits by site.
+"""Survival known in part: outcomes at a horizon with weights, splits by site, TCGA's tables.
 
 A patient whose follow-up ends before the horizon while alive is censored: whether they lived to
 the horizon is not known. `label` turns follow-up into outcomes by one of three rules; the weights
 it gives go wherever outcomes go: loss, p_emp, calibrators and metrics take them.
+
+The tables of thirteen cohorts of The Cancer Genome Atlas are not part of the project
+(non-commercial academic use). Expression spans four orders of magnitude, so it is put on a signed
+logarithmic scale; sites are the codes of the institutions that sent the tissue.
 """
 
 from __future__ import annotations
 
-import itertools
+import hashlib
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,14 +27,13 @@ from ..validation import (
     check_integer,
     check_number,
     check_outcomes,
-    check_probabilities,
     check_same_length,
     check_vector,
     check_weights,
 )
 from .base import Bags, ProbabilityData, Splits
 
-__all__ = ["HORIZON", "RULES", "Cohort", "Labels", "label", "refuse_shared", "survival_splits"]
+__all__ = ["HORIZON", "RULES", "Cohort", "Labels", "label", "read_tcga", "survival_splits"]
 
 RULES = ("paper", "known", "ipcw")
 """Rules by which follow-up becomes an outcome; see `label`."""
@@ -40,8 +46,18 @@ FEATURES = 64
 learning rate serves tables of any width."""
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+_NAMES = "blca brca coadread gbmlgg hnsc kirc kirp lihc luad lusc paad skcm stad"
+COHORTS = tuple(_NAMES.split())
+"""TCGA's cohorts by the name of their file, ``tcga_<name>.csv.zip``."""
+
+POOLS = {"lung": ("luad", "lusc"), "all": COHORTS}
+"""Names for several cohorts together; ``"lung"`` is the paper's choice."""
+
+STAGES = ("I", "II", "III", "IV", "unknown")
+"""Pathological stages, early to late, and a place for patients without one."""
+
+
+class Labels(NamedTuple):
     """Outcomes at a horizon; made by `label`.
 
     Attributes
@@ -88,8 +104,8 @@ def label(months, died, rule="ipcw", horizon=HORIZON, strata=None, reference=Non
     Raises
     ------
     ValueError
-        If a time is negative or not finite, a setting is out of range, no outcome is known (all
-        are censored), or nobody in a stratum is followed to the time at which a weight is needed.
+        If a time is negative or not finite, a setting is out of range, no outcome is known, or
+        nobody in a stratum is followed to the time at which a weight is needed.
 
     Notes
     -----
@@ -107,55 +123,42 @@ def label(months, died, rule="ipcw", horizon=HORIZON, strata=None, reference=Non
     """
     check_choice(rule, RULES, "rule")
     check_number(horizon, "horizon", 0, exclusive=True)
-    months, died = check_follow_up(months, died)
+    months, died = _check_follow_up(months, died)
     dead = died & (months <= horizon)
     known = dead | (months >= horizon)
     if not known.any():
-        raise ValueError(
-            f"died must tell somebody's outcome at {horizon:g} months; all {len(months)} patients "
-            "are censored before."
-        )
+        raise ValueError(f"died must tell somebody's outcome at {horizon:g} months; all are lost.")
     outcomes = np.where(dead, 0.0, 1.0)
     if rule == "paper":
         return Labels(outcomes, np.ones(len(months)), known)
     weights = known.astype(float)
     if rule == "ipcw":
-        followed = _followed(months, died, np.minimum(months, horizon), known, strata, reference)
+        followed = _followed(months, died, np.minimum(months, horizon), strata, reference)
+        if (followed[known] <= 0).any():
+            raise ValueError(f"horizon must be within each stratum's follow-up; got {horizon:g}.")
         weights[known] = 1 / followed[known]
     return Labels(outcomes, weights, known)
 
 
-def _followed(months, died, at, known, strata, reference):
+def _followed(months, died, at, strata, reference):
     """Estimate the probability of being followed up to just before each time `at`."""
     from sksurv.nonparametric import kaplan_meier_estimator
 
-    codes = np.zeros(len(months), int)
-    if strata is not None:
-        codes, names = pd.factorize(check_vector(strata, "strata"))
-    rows = np.ones(len(months), bool) if reference is None else np.asarray(reference, bool)
-    check_same_length(codes, months, ("strata", "months"))
+    strata = np.zeros(len(months)) if strata is None else check_vector(strata, "strata")
+    check_same_length(strata, months, ("strata", "months"))
     followed = np.ones(len(months))
-    for code in np.unique(codes):
-        inside, used = codes == code, (codes == code) & rows
-        where = "" if strata is None else f" in stratum {names[code]!r}"
-        if not used.any():
-            raise ValueError(f"reference must have patients{where}; it has none.")
-        if died[used].all():
+    for stratum in np.unique(strata):
+        inside = strata == stratum
+        used = inside if reference is None else inside & reference
+        if used.any() and died[used].all():
             continue  # nobody is censored, everybody is followed
         times, survival = kaplan_meier_estimator(died[used], months[used], reverse=True)
         # A death at t is seen if censoring comes at t or later: the value before the step at t.
-        steps = np.append(1.0, survival)[np.searchsorted(times, at[inside], side="left")]
-        followed[inside] = steps
-        lost = inside & known & (followed <= 0)
-        if lost.any():
-            raise ValueError(
-                f"horizon must be within follow-up; nobody{where} is followed for "
-                f"{at[lost].min():g} months."
-            )
+        followed[inside] = np.append(1.0, survival)[np.searchsorted(times, at[inside])]
     return followed
 
 
-def check_follow_up(months, died):
+def _check_follow_up(months, died):
     """Return months as float64, at least 0 and finite, and deaths as bool, of the same length."""
     months, died = check_weights(months, "months"), check_outcomes(died, "died").astype(bool)
     check_same_length(months, died, ("months", "died"))
@@ -180,7 +183,7 @@ class Cohort:
         Where the patient comes from; splits never cut through a site, and so through no patient.
     source : str
         What identifies the data, as `probnb.data.base.Splits` wants it.
-    covariates : pandas.DataFrame of n rows, optional
+    covariates : pandas.DataFrame of n rows
         What a statistician would also use: ``stage``, ``age``, ``sex``, ``cohort``.
     probabilities : array-like of shape (n,), optional
         True probability of being alive at the horizon, where the data are simulated.
@@ -199,22 +202,17 @@ class Cohort:
     patients: np.ndarray
     sites: np.ndarray
     source: str
-    covariates: pd.DataFrame | None = None
+    covariates: pd.DataFrame
     probabilities: np.ndarray | None = None
     report: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        n = len(self.inputs)
-        months, died = check_follow_up(self.months, self.died)
-        checked = {"months": months, "died": died}
-        checked |= {name: check_vector(getattr(self, name), name) for name in ("patients", "sites")}
-        if self.probabilities is not None:
-            checked["probabilities"] = check_probabilities(self.probabilities, "probabilities")
+        months, died = _check_follow_up(self.months, self.died)
+        patients, sites = (check_vector(getattr(self, k), k) for k in ("patients", "sites"))
+        checked = {"months": months, "died": died, "patients": patients, "sites": sites}
         for name, value in (checked | {"covariates": self.covariates}).items():
-            if value is not None and len(value) != n:
-                raise ValueError(f"{name} must have the {n} rows of inputs; got {len(value)}.")
-        follow_up = pd.DataFrame({"months": months, "died": died, "sites": checked["sites"]})
-        differ = follow_up.groupby(checked["patients"]).nunique().gt(1).any(axis=1)
+            check_same_length(value, self.inputs, (name, "inputs"))
+        differ = pd.DataFrame(checked).groupby("patients").nunique().gt(1).any(axis=1)
         if differ.any():
             raise ValueError(
                 "months, died and sites must be the same in all rows of a patient; they differ for "
@@ -229,9 +227,8 @@ class Cohort:
     @property
     def numbers(self):
         """Whose row it is, as a number: the patient's own, or its place among the names."""
-        if self.patients.dtype.kind in "iu":
-            return self.patients
-        return np.unique(self.patients, return_inverse=True)[1]
+        own = self.patients.dtype.kind in "iu"
+        return self.patients if own else np.unique(self.patients, return_inverse=True)[1]
 
     @property
     def first(self):
@@ -280,31 +277,34 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     64 features they have.
     """
     check_integer(seed, "seed", 0)
-    check_integer(folds, "folds", 3)
     sites = len(np.unique(cohort.sites))
-    if sites < folds:
+    if sites < check_integer(folds, "folds", 3):
         raise ValueError(f"folds must be at most the {sites} sites of the cohort; got {folds}.")
-    everybody = _label_rows(cohort, rule, horizon, strata)
+    groups = None if strata is None else cohort.covariates[strata].to_numpy()
+    follow_up = cohort.months, cohort.died, rule, horizon, groups  # censoring: one row a patient
+    everybody = label(*follow_up, cohort.first)
     status = np.where(everybody.known, everybody.outcomes, 2).astype(int)
     partition = StratifiedGroupKFold(folds, shuffle=True, random_state=seed // folds)
     parts = [rows for _, rows in partition.split(status, status, cohort.sites)]
     test, val = parts[seed % folds], parts[(seed + 1) % folds]
-    train = np.setdiff1d(np.arange(len(cohort)), np.r_[test, val])
-    rows = {"train": train, "val": val, "test": test}
-    members = dict(rows)
-    development = np.isin(np.arange(len(cohort)), test, invert=True)
-    labels = _label_rows(cohort, rule, horizon, strata, development)
+    everyone = np.arange(len(cohort))
+    members = {"train": np.setdiff1d(everyone, np.r_[test, val]), "val": val, "test": test}
+    labels = label(*follow_up, cohort.first & ~np.isin(everyone, test))
+    rows = dict(members)
     if rule != "paper":
         rows |= {name: rows[name][labels.known[rows[name]]] for name in ("train", "val")}
-    scale = None if isinstance(cohort.inputs, Bags) else _scale(cohort.inputs[rows["train"]])
-    data = {
-        name: _part(cohort, index, everybody if name == "test" else labels, scale)
-        for name, index in rows.items()
-    }
+    inputs = cohort.inputs
+    if not isinstance(inputs, Bags):
+        inputs = _standardise(inputs, rows["train"])
+    data = {}
+    for name, index in rows.items():
+        found = everybody if name == "test" else labels
+        p = None if cohort.probabilities is None else cohort.probabilities[index]
+        y, weights, numbers = found.outcomes[index], found.weights[index], cohort.numbers[index]
+        data[name] = ProbabilityData(inputs[index], y, p, numbers, weights, index)
     report = cohort.report | {
         "rule": rule,
         "horizon": horizon,
-        "rows": {name: len(index) for name, index in rows.items()},
         "left_out": len(cohort) - sum(map(len, rows.values())),
         "censored_in_test": int((~everybody.known[test]).sum()),
         "largest_weight": float(max(part.weights.max() for part in data.values())),
@@ -316,59 +316,96 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     return Splits(**data, source=source, report=report)
 
 
-def refuse_shared(parts, what="patient"):
-    """Raise if somebody is in two parts: a model would be judged on whom it has seen.
-
-    Parameters
-    ----------
-    parts : mapping of str to array-like
-        Whose rows each part holds.
-    what : str, default="patient"
-        What the members are, for the message.
-
-    Raises
-    ------
-    ValueError
-        If two parts share a member.
-    """
-    for (a, of_a), (b, of_b) in itertools.combinations(parts.items(), 2):
-        shared = np.intersect1d(of_a, of_b)
-        if len(shared):
-            raise ValueError(
-                f"{a} and {b} must not share a {what}; both have {shared[0].item()!r} "
-                f"({len(shared)} in all)."
-            )
-
-
-def _label_rows(cohort, rule, horizon, strata, reference=None):
-    """Label rows; censoring is estimated from one row a patient."""
-    groups = None
-    if strata is not None:
-        columns = () if cohort.covariates is None else cohort.covariates.columns
-        groups = cohort.covariates[check_choice(strata, columns, "strata")].to_numpy()
-    used = cohort.first if reference is None else cohort.first & reference
-    return label(cohort.months, cohort.died, rule, horizon, groups, used)
-
-
-def _part(cohort, rows, labels, scale):
-    known = cohort.probabilities
-    inputs = cohort.inputs[rows]
-    if scale is not None:
-        inputs = (torch.as_tensor(inputs).float() - scale[0]) / scale[1]
-    return ProbabilityData(
-        inputs,
-        labels.outcomes[rows],
-        probabilities=None if known is None else known[rows],
-        weights=labels.weights[rows],
-        groups=cohort.numbers[rows],
-        ids=rows,
-    )
-
-
-def _scale(x):
-    """Mean and deviation of each feature, the latter times the square root of many features."""
-    x = torch.as_tensor(np.asarray(x, np.float64))
+def _standardise(inputs, train):
+    """Standardise a table by some rows, and divide it by the square root of many features."""
+    x = torch.as_tensor(np.asarray(inputs[train], np.float64))
     deviation = x.std(0, correction=0)
     deviation[deviation == 0] = 1  # a constant feature is only centred
     wide = max(1, x.shape[1] / FEATURES) ** 0.5
-    return x.mean(0, keepdim=True).float(), wide * deviation[None].float()
+    scale = wide * deviation[None].float()
+    return (torch.as_tensor(inputs).float() - x.mean(0, keepdim=True).float()) / scale
+
+
+def coarse_stage(stage):
+    """Return one of `STAGES` for a pathological stage as the registry writes it.
+
+    Examples
+    --------
+    >>> [coarse_stage(s) for s in ("Stage IB", "stage iiia", "IV", None, "[Discrepancy]")]
+    ['I', 'III', 'IV', 'unknown', 'unknown']
+    """
+    found = re.fullmatch(r"(?:STAGE )?(IV|III|II|I)[ABCS]?\d?", str(stage).strip().upper())
+    return found.group(1) if found else "unknown"
+
+
+def read_tcga(folder, cohorts="lung"):
+    """Read patients of one or more cohorts of TCGA.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where ``tcga_<cohort>.csv.zip`` lie and, for the stages, ``clinical.csv``.
+    cohorts : {"lung", "all"} or sequence of str, default="lung"
+        Names from `COHORTS`, or of a pool of them.
+
+    Returns
+    -------
+    Cohort
+        Inputs are the genes that all cohorts have, on a signed logarithmic scale, in the order of
+        their names, and where there are several cohorts an indicator of each. Covariates are
+        ``stage``, ``age`` in years (NaN where missing), ``sex`` (unknown where missing) and
+        ``cohort``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a cohort's file is missing.
+    ValueError
+        If a cohort is unknown, a patient has no barcode, follow-up or censoring, a time is
+        negative, or a patient's rows disagree.
+
+    Notes
+    -----
+    The tables have one row a slide with the patient's genes repeated; one row a patient is kept.
+    """
+    folder = Path(folder)
+    if isinstance(cohorts, str):
+        cohorts = POOLS.get(cohorts, (cohorts,))
+    names = [check_choice(name, [*POOLS, *COHORTS], "cohorts") for name in dict.fromkeys(cohorts)]
+    files = {name: folder / f"tcga_{name}.csv.zip" for name in names}
+    tables = {name: pd.read_csv(file, low_memory=False) for name, file in files.items()}
+    slides = pd.concat(tables, join="inner", names=["cohort"]).copy().reset_index("cohort")
+    genes = sorted(column for column in slides if column.endswith("_rnaseq"))
+    same = ["case_id", *genes, "survival_months", "censorship"]
+    patients = slides.drop_duplicates(same).sort_values("case_id", ignore_index=True)
+    if (twice := patients["case_id"][patients["case_id"].duplicated()]).any():
+        raise ValueError(f"genes and follow-up of {twice.iloc[0]!r} must be the same in all rows.")
+    inputs = patients[genes].to_numpy(float)
+    inputs = np.sign(inputs) * np.log1p(np.abs(inputs))
+    if len(names) > 1:
+        inputs = np.column_stack([inputs, *(patients["cohort"] == name for name in names)])
+    stage, columns = "unknown", ["bcr_patient_barcode", "pathologic_stage"]
+    if (clinical := folder / "clinical.csv").is_file():
+        known = pd.read_csv(clinical, usecols=columns).drop_duplicates().set_index(columns[0])
+        stage = patients["case_id"].map(known[columns[1]]).map(coarse_stage)
+    sex = patients["is_female"].map({1: "female", 0: "male"}).fillna("unknown")
+    covariates = patients[["age", "cohort"]].assign(stage=stage, sex=sex)
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files.values()))
+    return Cohort(
+        inputs.astype(np.float32),
+        patients["survival_months"].to_numpy(float),
+        1 - patients["censorship"].to_numpy(float),
+        patients["case_id"].to_numpy(str),
+        patients["case_id"].str.split("-").str[1].to_numpy(),  # the barcode's second field
+        f"tcga {'+'.join(names)} {len(genes)} genes sha256:{digest.hexdigest()[:16]}",
+        covariates,
+        report={
+            "patients": len(patients),
+            "slides": len(slides),
+            "deaths": int((patients["censorship"] == 0).sum()),
+            "genes": len(genes),
+            "without_stage": int((covariates["stage"] == "unknown").sum()),
+            "without_age": int(patients["age"].isna().sum()),
+            "without_sex": int((sex == "unknown").sum()),
+        },
+    )

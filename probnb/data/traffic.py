@@ -10,7 +10,8 @@ braking as a dip of its nose. Frames pass through JPEG, as a camera's do.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from collections import Counter
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -18,15 +19,17 @@ from PIL import Image, ImageDraw
 
 from ..store import key
 from ..validation import check_integer
-from .dashcam import FRAME, HISTORY, SIZE, Frame, decode, follow, load_scenes
+from .dashcam import FRAME, HISTORY, SIZE, decode, follow, load_scenes
 from .image_cache import cache_folder
 from .traffic_model import BRAKE, DRIFT, LANE, SCENE, STEP, collision_probability, simulate
 
-__all__ = ["Look", "boxes_of", "draw_frame", "look_of", "traffic"]
+__all__ = ["boxes_of", "draw_frame", "look_of", "traffic"]
 
 VERSION = 2
 """Raised whenever the same seed would give other scenes: part of the name under which they lie."""
 
+EVERY = 3
+"""Every how many frames vehicles have a label: those between would show the same samples again."""
 WIDTH, HEIGHT = FRAME
 QUALITY = 75  # of the JPEG
 FOCAL, EYE, BONNET = 600.0, 1.3, 2.0  # pixels; metres above the ground, behind the bumper
@@ -37,7 +40,7 @@ _ROWS = np.arange(0.5, HEIGHT // 2)[:, None] * 2
 _COLUMNS = np.arange(0.5, WIDTH // 2)[None, :] * 2 - WIDTH / 2
 
 
-def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, cache_dir=None):
+def traffic(scenes=(420, 200), size=SIZE, continuations=400, seed=0, cache_dir=None):
     """Simulate and draw scenes, or read them where they were drawn before.
 
     Parameters
@@ -48,9 +51,6 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
         1.8 s of its end.
     size : tuple of int, default=(130, 355)
         Height and width of the inputs.
-    every : int, default=3
-        Every how many frames vehicles have a label, from the third on: the frames between would
-        show the same samples again.
     continuations : int, default=400
         Futures drawn for each probability.
     seed : int, default=0
@@ -70,20 +70,17 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
     After a collision the picture stands still and nothing is labelled: nobody is at risk any more.
     """
     counts = [check_integer(n, "scenes") for n in scenes]
-    check_integer(every, "every"), check_integer(seed, "seed", minimum=0)
-    settings = dict(scenes=counts, size=list(size), every=every, continuations=continuations)
+    check_integer(seed, "seed", minimum=0)
+    settings = dict(scenes=counts, size=list(size), every=EVERY, continuations=continuations)
 
-    def build(frames):
-        rows, numbers, done = [], {"unlabelled": 0, "lost": 0}, 0
-        seeds = np.random.SeedSequence(seed).spawn(len(counts))
+    def build(pixels):
+        frames, vehicles, first = [], [], 0
+        seeds = np.random.SeedSequence(seed).spawn(2)
         for part, n, own in zip(("train", "test"), counts, seeds, strict=True):
-            pixels = frames[SCENE * done : SCENE * (done + n)]
-            for scene, shown in _draw_part(
-                pixels, part, n, every, continuations, own, SCENE * done
-            ):
-                rows += follow(scene, shown, numbers, [])
-            done += n
-        return rows, {"frames": len(frames), **numbers, "left out": []}
+            frames += _draw_part(pixels, part, first, n, continuations, own, vehicles)
+            first += n
+        samples, report = follow(frames, vehicles)
+        return samples, {"frames": len(frames), **report}
 
     name = f"traffic-v{VERSION}-{key(settings | {'seed': seed})}"
     shape = (SCENE * sum(counts), 3, *size)
@@ -94,39 +91,38 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
     return splits
 
 
-def _draw_part(pixels, part, n, every, continuations, seeds, offset):
-    """Draw the scenes of a part; return name and frames of each, those of accidents first."""
+def _draw_part(pixels, part, first, n, continuations, seeds, vehicles):
+    """Draw the scenes of a part; return its frames, accidents first, and add the vehicles."""
     history, future, looks = seeds.spawn(3)
-    scenes = simulate(n, history)
+    worlds, outcomes = simulate(n, history)
     odds = {
-        t: collision_probability(scenes.worlds[t], continuations, child)[0]
-        for t, child in zip(range(HISTORY - 1, SCENE, every), future.spawn(SCENE))
+        t: collision_probability(worlds[t], continuations, child)
+        for t, child in zip(range(HISTORY - 1, SCENE, EVERY), future.spawn(SCENE))
     }
-    accident = scenes.outcomes.any(axis=(0, 2))
-    place = np.where(accident, np.cumsum(accident), np.cumsum(~accident)) - 1
-    names = [f"{part}/{'' if a else 'non'}accident" for a in accident]
     drawn = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
-        joblib.delayed(_draw_scene)(pixels[SCENE * i : SCENE * (i + 1)], i, scenes, odds, child)
+        joblib.delayed(_draw_scene)(
+            pixels[SCENE * (first + i) :], [w.take([i]) for w in worlds], outcomes[:, i],
+            {t: p[i] for t, p in odds.items()}, child,
+        )
         for i, child in enumerate(looks.spawn(n))
-    )
-    found = []
+    )  # fmt: skip
+    accident, frames, count = outcomes.any(axis=(0, 2)), [], Counter()
     for i in np.argsort(~accident, kind="stable"):
-        start = SCENE * int(place[i])
-        frames = {
-            t: Frame(f"{names[i]}/{start + t}", offset + SCENE * int(i) + t, vehicles)
-            for t, vehicles in enumerate(drawn[i])
-        }
-        found.append((f"{names[i]}/{start}", frames))
-    return found
+        folder = f"{part}/{'' if accident[i] else 'non'}accident"
+        for t, own in enumerate(drawn[i]):
+            row = SCENE * (first + int(i)) + t
+            frames.append((f"{folder}/{count[folder]}", t, f"{folder}/{count[folder] + t}", row))
+            vehicles += [(row, *vehicle) for vehicle in own]
+        count[folder] += SCENE
+    return frames
 
 
-def _draw_scene(pixels, i, scenes, odds, seeds):
-    """Draw the frames of scene `i`; return the vehicles of each."""
+def _draw_scene(pixels, worlds, outcomes, odds, seeds):
+    """Draw the frames of one scene; return the vehicles of each."""
     rng = np.random.default_rng(seeds)
-    worlds = [world.take([i]) for world in scenes.worlds]
     end = next((t for t, world in enumerate(worlds) if world.crashed[0]), SCENE)
     look = look_of(worlds[0].gap.shape[1], rng)
-    codes = rng.integers(1, 2**31, len(look.paint)).tolist()
+    codes = rng.integers(1, 2**31, len(look.paint)).astype(str)
     speeds = [float(world.car[0]) for world in worlds]
     travelled = np.concatenate([[0], np.cumsum(speeds[:-1]) * STEP])
     vehicles = []
@@ -134,16 +130,10 @@ def _draw_scene(pixels, i, scenes, odds, seeds):
         shown = min(t, max(end - 1, 0))
         boxes, seen = boxes_of(worlds[shown], look)
         asked = t in odds and t < end
-        vehicles.append(
-            {
-                codes[k]: (
-                    tuple(boxes[k].tolist()),
-                    bool(scenes.outcomes[t, i, k]) if asked else None,
-                    float(odds[t][i, k]) if asked else np.nan,
-                )
-                for k in np.flatnonzero(seen)
-            }
-        )
+        vehicles.append([
+            (codes[k], *boxes[k], *((outcomes[t, k], odds[t][k]) if asked else (None, np.nan)))
+            for k in np.flatnonzero(seen)
+        ])  # fmt: skip
         file = io.BytesIO()
         image = draw_frame(worlds[shown], look, travelled[shown], shown)
         image.save(file, "JPEG", quality=QUALITY)
@@ -151,34 +141,24 @@ def _draw_scene(pixels, i, scenes, odds, seeds):
     return vehicles
 
 
-@dataclass(frozen=True)
-class Look:
-    """How one scene looks: nothing in it depends on what will happen.
-
-    Attributes
-    ----------
-    size : ndarray of shape (k, 2)
-        Width and height of each vehicle, in metres.
-    paint : ndarray of shape (k, 3)
-        Colour of each vehicle.
-    indicates : ndarray of shape (k,)
-        Whether its driver uses the indicator.
-    light : float
-        Brightness, low at night.
-    ground : dict of bool to tuple
-        For the car braking or not: the picture without traffic, where the lines of the lanes are,
-        distance along the road of every row.
-    """
-
-    size: np.ndarray
-    paint: np.ndarray
-    indicates: np.ndarray
-    light: float
-    ground: dict
-
-
 def look_of(vehicles, rng):
-    """Draw how a scene of some vehicles looks."""
+    """Draw how a scene of some vehicles looks: nothing in it depends on what will happen.
+
+    Parameters
+    ----------
+    vehicles : int
+        How many, k.
+    rng : numpy.random.Generator
+        Where chance comes from.
+
+    Returns
+    -------
+    SimpleNamespace
+        ``size`` (k, 2), width and height of each vehicle in metres; ``paint`` (k, 3), its colour;
+        ``indicates`` (k,), whether its driver uses the indicator; ``light``, the brightness, low at
+        night; ``ground``, for the car braking (1) or not (0): the picture without traffic, where
+        the lines of the lanes are, distance along the road of every row.
+    """
     lorry = rng.random(vehicles) < 0.15
     size = np.stack([1.75 + 0.2 * rng.random(vehicles), 1.4 + 0.35 * rng.random(vehicles)], axis=1)
     size[lorry] = [2.3, 2.9]
@@ -189,7 +169,8 @@ def look_of(vehicles, rng):
     tones = rng.random((4, 3))
     skyline = np.repeat(18 + 50 * rng.random(24), 15)[: WIDTH // 2] * (rng.random() < 0.7)
     ground = {dip: _ground(HORIZON - DIP * dip, light, tones, skyline) for dip in (0, 1)}
-    return Look(size, paint, rng.random(vehicles) < 0.6, light, ground)
+    indicates = rng.random(vehicles) < 0.6
+    return SimpleNamespace(size=size, paint=paint, indicates=indicates, light=light, ground=ground)
 
 
 def _ground(horizon, light, tones, skyline):
@@ -223,8 +204,8 @@ def boxes_of(world, look):
     ----------
     world : World
         One scene: arrays of shape (1, k).
-    look : Look
-        How it looks.
+    look : SimpleNamespace
+        From `look_of`.
 
     Returns
     -------
@@ -263,8 +244,8 @@ def draw_frame(world, look, travelled, number):
     ----------
     world : World
         One scene: arrays of shape (1, k).
-    look : Look
-        How it looks.
+    look : SimpleNamespace
+        From `look_of`.
     travelled : float
         Metres that the car has driven, which move the lines of the road.
     number : int

@@ -12,13 +12,13 @@ positions are relative to the car, x to the right, the gap ahead of its bumper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from types import SimpleNamespace
 
 import numpy as np
 
 from ..validation import check_integer
 
-__all__ = ["LOOK_AHEAD", "SCENE", "STEP", "Scenes", "World", "collision_probability", "simulate"]
+__all__ = ["LOOK_AHEAD", "SCENE", "STEP", "World", "collision_probability", "simulate"]
 
 STEP = 0.1
 """Seconds from one frame to the next."""
@@ -42,8 +42,7 @@ BRAKES = 7.0  # deceleration of the car, once its driver brakes
 BLOCK = 65_536  # vehicles that are continued at once: what fits a processor's cache
 
 
-@dataclass
-class World:
+class World(SimpleNamespace):
     """Where everything is at one time, in n scenes of k vehicles each.
 
     Attributes
@@ -60,40 +59,12 @@ class World:
         Whether there is such a vehicle.
     """
 
-    car: np.ndarray
-    braking: np.ndarray
-    crashed: np.ndarray
-    gap: np.ndarray
-    x: np.ndarray
-    speed: np.ndarray
-    drift: np.ndarray
-    way: np.ndarray
-    lane: np.ndarray
-    doing: np.ndarray
-    present: np.ndarray
-
     def __len__(self):
         return len(self.car)
 
     def take(self, rows):
         """Return some scenes, as copies; `rows` may repeat."""
-        return World(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
-
-
-@dataclass(frozen=True)
-class Scenes:
-    """What happened in n scenes.
-
-    Attributes
-    ----------
-    worlds : list of World
-        One per frame.
-    outcomes : ndarray of shape (frames, n, k)
-        Whether the car collides with that vehicle within the look-ahead after that frame.
-    """
-
-    worlds: list
-    outcomes: np.ndarray
+        return World(**{name: value[rows] for name, value in vars(self).items()})
 
 
 def simulate(n, seed=0):
@@ -108,14 +79,16 @@ def simulate(n, seed=0):
 
     Returns
     -------
-    Scenes
-        States and outcomes. A scene starts without a collision; nothing else is selected, so that
-        each outcome is one draw from its probability.
+    worlds : list of World
+        One per frame. A scene starts without a collision; nothing else is selected, so that each
+        outcome is one draw from its probability.
+    outcomes : ndarray of shape (frames, n, k)
+        Whether the car collides with that vehicle within the look-ahead after that frame.
 
     Examples
     --------
-    >>> scenes = simulate(3, seed=0)
-    >>> len(scenes.worlds), scenes.outcomes.shape
+    >>> worlds, outcomes = simulate(3, seed=0)
+    >>> len(worlds), outcomes.shape
     (20, (20, 3, 4))
     """
     rng = np.random.default_rng(seed)
@@ -126,8 +99,8 @@ def simulate(n, seed=0):
         world = world.take(slice(None))
         hits.append(_advance(world, rng))
     hits = np.array(hits)  # hits[t]: between frame t and the next
-    outcomes = np.stack([hits[t : t + LOOK_AHEAD].any(axis=0) for t in range(SCENE)])
-    return Scenes(worlds[:SCENE], outcomes)
+    ahead = np.lib.stride_tricks.sliding_window_view(hits, LOOK_AHEAD, axis=0)
+    return worlds[:SCENE], ahead[:SCENE].any(axis=-1)
 
 
 def collision_probability(world, continuations=400, seed=0):
@@ -144,12 +117,10 @@ def collision_probability(world, continuations=400, seed=0):
 
     Returns
     -------
-    probabilities : ndarray of shape (n, k)
-        Share of the continuations that end in a collision with that vehicle.
-    errors : ndarray of shape (n, k)
-        Monte Carlo standard errors :math:`\sqrt{\hat p(1-\hat p)/M}` of M continuations, at most
-        :math:`1/(2\sqrt M)`: 0.025 for 400. Their squares are what the simulation itself adds to
-        a mean squared error.
+    ndarray of shape (n, k)
+        Share of the M continuations that end in a collision with that vehicle. Its Monte Carlo
+        standard error is :math:`\sqrt{p(1-p)/M}`, at most 0.025 for 400; its square is what the
+        simulation itself adds to a mean squared error.
     """
     m = check_integer(continuations, "continuations")
     n, k = world.gap.shape
@@ -162,8 +133,7 @@ def collision_probability(world, continuations=400, seed=0):
         for _ in range(LOOK_AHEAD):
             hit |= _advance(future, rng)
         counts[rows] = hit.reshape(len(rows), m, k).sum(axis=1)
-    p = counts / m
-    return p, np.sqrt(p * (1 - p) / m)
+    return counts / m
 
 
 def _start(n, rng):
@@ -201,8 +171,8 @@ def _start(n, rng):
     rows = np.flatnonzero(world.crashed)
     if len(rows):
         fresh = _start(len(rows), rng)
-        for f in fields(World):
-            getattr(world, f.name)[rows] = getattr(fresh, f.name)
+        for name, value in vars(fresh).items():
+            getattr(world, name)[rows] = value
     return world
 
 

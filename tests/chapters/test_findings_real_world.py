@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from probnb.chapters.real_world import study
-from probnb.chapters.real_world.patients import read_study
 from probnb.methods import METHODS
 from probnb.published import published
 
@@ -46,7 +45,7 @@ def rows(task):
 
 @cache
 def patients(name):
-    return read_study(RESULTS / "cancer" / name)
+    return study.read_study(RESULTS / "cancer" / name)
 
 
 @cache

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kstest
 
 from probnb.data.base import ProbabilityData
 from probnb.data.radar import MISSING, Series
@@ -12,8 +13,11 @@ from probnb.data.rain import (
     Question,
     Turn,
     Windows,
+    draw_maps,
+    draw_scenes,
     encode,
     find_windows,
+    simulated_splits,
     split_days,
     weather_splits,
 )
@@ -31,6 +35,10 @@ def series(days=1, rows=8, columns=13, seed=0, drop=()):
 
 
 ASK = Question(tile=4, wet=0.0)
+
+
+def outcomes(found):
+    return (found["means"][:, 1] > found["means"][:, 0]).astype(float)
 
 
 def test_windows_and_outcomes_by_brute_force():
@@ -56,7 +64,7 @@ def test_windows_and_outcomes_by_brute_force():
                 outcome = later[both].mean() > now[both].mean()
                 expected[(t - 4, t - 2, t, top, left)] = float(outcome)
     keys = [(*f, *c) for f, c in zip(found["frames"].tolist(), found["corners"].tolist())]
-    assert dict(zip(keys, found["outcomes"].tolist())) == expected
+    assert dict(zip(keys, outcomes(found).tolist())) == expected
     asked = len(expected) + report["dry"] + report["unseen"] + report["no data"]
     assert asked == 6 * (DAY // 2 - 2 - 6)
     assert report["gap"] == 8 and report["midnight"] == 0
@@ -106,8 +114,8 @@ def test_a_tie_is_not_more_rain():
     maps.maps[:] = 7
     maps.maps[200:] = 8
     found, _ = find_windows(maps, ASK)
-    assert len(found["outcomes"]) == 6 * (DAY // 2 - 8)  # none is left out for what came after
-    assert found["outcomes"].sum() == 6 * 6
+    assert len(found["times"]) == 6 * (DAY // 2 - 8)  # none is left out for what came after
+    assert outcomes(found).sum() == 6 * 6
 
 
 def test_the_later_map_has_no_say_in_which_windows_are_wet():
@@ -234,7 +242,7 @@ def test_an_epoch_of_large_windows_holds_one_batch(tmp_path):
     whole = np.prod(windows.shape)  # 292 MB; a batch of 32 is 9 MB, as float 35
     rows = torch.arange(64)
     tracemalloc.start()
-    for first in range(0, 256, 32):
+    for first in range(0, 96, 32):
         (x,) = data.batch(rows[:32] + first, train=torch.rand(32, 3))
         assert x.shape == (32, 3, 300, 300)
     peak = tracemalloc.get_traced_memory()[1]
@@ -265,3 +273,55 @@ def test_turning_keeps_means_and_movement():
     corners = torch.tensor([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]) * 0.9
     positions = {tuple(Turn()(one, u[None]).flatten().tolist()) for u in corners}
     assert len(positions) == 8
+
+
+# Simulated rain.
+
+
+def test_probabilities_against_many_futures():
+    splits, futures = simulated_splits(200, 16, seed=1), 2000
+    rng = np.random.default_rng(np.random.SeedSequence([1, 0x5241494E]))
+    drawn = draw_scenes(np.arange(200) // 20, rng)
+    last = [part.inputs[:, 2] for part in splits.parts().values()]
+    np.testing.assert_array_equal(torch.cat(last), encode(draw_maps(drawn, 0, 16)))
+    p = torch.cat([part.probabilities for part in splits.parts().values()]).double().numpy()
+    factor = np.exp(0.9 * np.random.default_rng(1).standard_normal((futures, 200)))
+    later = draw_maps(drawn, 60, 16).mean((1, 2)) * factor
+    share = (later > draw_maps(drawn, 0, 16).mean((1, 2))).mean(0)
+    error = (share - p) / np.sqrt(np.maximum(p * (1 - p), 1e-4) / futures)
+    assert np.abs(error).max() < 4.5  # 200 binomial deviations
+    assert kstest(error[(p > 0.02) & (p < 0.98)], "norm").pvalue > 0.01
+
+
+def test_maps_by_brute_force():
+    drawn = draw_scenes(np.arange(3), np.random.default_rng(0))
+    size, hours = 7, 0.5
+    centres, widths, peaks, growth, wind = drawn
+    pixel = (np.arange(size) + 0.5) * 95 / size
+    for n in range(3):
+        expected = np.zeros((size, size))
+        for i, x in enumerate(pixel):
+            for j, z in enumerate(pixel):
+                for k in range(peaks.shape[1]):
+                    at = centres[n, k] + hours * wind[n]
+                    square = (x - at[0]) ** 2 + (z - at[1]) ** 2
+                    bell = np.exp(-square / (2 * widths[n, k] ** 2))
+                    expected[i, j] += peaks[n, k] * np.exp(hours * growth[n, k]) * bell
+        np.testing.assert_allclose(draw_maps(drawn, 30, size)[n], expected)
+
+
+def test_splits_are_calibrated_by_days_and_reproducible():
+    splits, again = (simulated_splits(1200, 8, seed=3) for _ in range(2))
+    parts = splits.parts().values()
+    assert splits.known
+    assert [len(part) for part in parts] == [840, 240, 120]
+    days = [set(part.groups) for part in parts]
+    assert sum(map(len, days)) == 60 == len(set.union(*days))
+    p = np.concatenate([part.probabilities for part in parts])
+    y = np.concatenate([part.outcomes for part in parts])
+    z = (y - p).sum() / np.sqrt((p * (1 - p)).sum())
+    assert abs(z) < 4
+    assert np.var(p) > 0.03  # there is something to tell apart
+    assert (again.test.inputs == splits.test.inputs).all()
+    assert (again.test.outcomes == splits.test.outcomes).all()
+    assert simulated_splits(1200, 8, seed=4).source != splits.source

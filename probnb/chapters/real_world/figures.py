@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import seaborn as sns
 from matplotlib.colors import LinearSegmentedColormap
 
 from ...data import Bags
 from ...data.dashcam import DashcamInputs
+from ...data.rain import encode
+from ...plots.forest import forest
 from ...plots.reliability import reliability_grid
-from ...plots.style import COLOURS, CYCLE, grid
-from .study import correspondence, label_of, scenario_probabilities
+from ...plots.style import COLOURS, grid
+from .study import label_of
 
 RAIN = LinearSegmentedColormap.from_list(
-    "rain", ["#FFFFFF", COLOURS["sky"], COLOURS["blue"], COLOURS["purple"], COLOURS["vermilion"]]
+    "rain", ["#FFFFFF", *(COLOURS[c] for c in ("sky", "blue", "purple", "vermilion"))]
 )
 
 
@@ -32,20 +33,18 @@ def _maps(splits, examples=3):
     test = splits.test
     chosen = np.linspace(0, len(test) - 1, 2 * examples + 1).astype(int)[1::2]
     figure, axes = grid(3 * examples, columns=3, size=(1.9, 1.5))
-    for row, index in enumerate(chosen):
-        maps = np.asarray(test.inputs[index : index + 1])[0]
-        rate = (np.exp(maps / 255 * np.log1p(1e4)) - 1) / 100
-        for column, values in enumerate(rate):
-            ax = axes[3 * row + column]
-            image = ax.imshow(np.log10(values + 0.01), cmap=RAIN, vmin=-2, vmax=1.5, origin="lower")
+    for place, index in enumerate(chosen):
+        row = axes[3 * place : 3 * place + 3]
+        for ax, values in zip(row, np.asarray(test.inputs[[index]])[0]):
+            image = ax.imshow(values, cmap=RAIN, vmin=0, vmax=encode(30), origin="lower")
             ax.set(xticks=[], yticks=[])
             ax.grid(visible=False)
-            if row == 0:
-                ax.set_title(("20 minutes before", "10 minutes before", "last map")[column])
         verdict = "more" if float(test.outcomes[index]) else "less"
-        axes[3 * row].set_ylabel(f"{test.groups[index]}\nthen {verdict} rain", fontsize=8)
-    bar = figure.colorbar(image, ax=axes, shrink=0.6, ticks=[-2, -1, 0, 1], label="Rain (mm/h)")
-    bar.ax.set_yticklabels(["0", "0.1", "1", "10"])
+        row[0].set_ylabel(f"{test.groups[index]}\nthen {verdict} rain", fontsize=8)
+    for ax, title in zip(axes, ("20 minutes before", "10 minutes before", "last map")):
+        ax.set_title(title)
+    bar = figure.colorbar(image, ax=axes, shrink=0.6, label="Rain (mm/h)")
+    bar.set_ticks(encode([0, 0.1, 1, 10]), labels=["0", "0.1", "1", "10"])
     return axes
 
 
@@ -75,69 +74,21 @@ def group_figure(table, names, cluster):
     """Draw the Brier score of the largest groups, a mark a method, in the order of their names."""
     sizes = table["group"].value_counts()
     largest = sorted(sizes.index[:12])
-    names = [name for name in names if name in table]
-    scores = 100 * table[names].sub(table["y"], axis=0).rename(columns=label_of) ** 2
-    long = scores.assign(group=table["group"]).melt("group", var_name="row", value_name="score")
+    scores = 100 * table[[n for n in names if n in table]].sub(table["y"], axis=0) ** 2
+    means = scores.rename(columns=label_of).groupby(table["group"]).mean().loc[largest]
     _, ax = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
-    sns.pointplot(
-        long, x="group", y="score", hue="row", order=largest, errorbar=None, linestyle="none",
-        dodge=0.4, markers=list("osD^v"[: len(names)]),
-        palette=[COLOURS[c] for c in CYCLE[: len(names)]], ax=ax,
-    )  # fmt: skip
+    sns.scatterplot(means, s=60, ax=ax)
     ax.set_xticks(range(len(largest)), [f"{g[-5:]}\n{sizes[g]:,}" for g in largest])
     ax.set(xlabel=f"{cluster.capitalize()}, and its rows", ylabel="Brier score (× 100)")
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.5, 1), ncols=4, title=None)
     return ax
 
 
-def truth_figure(table, names, bins=10):
-    """Draw the known probability against what was predicted, by equal shares of the rows."""
-    shown = table[[n for n in names if n in table]].rename(columns=label_of)
-    long = shown.assign(known=table["p"]).melt("known", var_name="row", value_name="predicted")
-    rank = long.groupby("row")["predicted"].rank(method="first")
-    tenth = rank.groupby(long["row"]).transform(pd.qcut, bins, labels=False)
-    long = long.groupby(["row", tenth.rename("bin")], sort=False).mean().reset_index()
-    _, ax = plt.subplots(figsize=(5.2, 4), layout="constrained")
-    ax.axline((0, 0), slope=1, color=COLOURS["grey"], linewidth=0.8, linestyle=":")
-    sns.lineplot(long, x="predicted", y="known", hue="row", style="row", markers=True, ax=ax)
-    ax.set(xlabel="predicted probability (mean of a tenth)", ylabel="mean known probability")
-    ax.legend(title=None)
-    return ax
-
-
 def stage_figure(stages):
     """Draw predictions by stage as medians and quartiles, beside what was observed."""
     stages = stages[stages["stage"] != "unknown"]
-    names = list(dict.fromkeys(stages["method"]))
-    order = list(dict.fromkeys(stages["stage"]))
-    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    for k, name in enumerate(names):
-        rows = stages[stages["method"] == name]
-        x = [order.index(s) + 0.16 * (k - (len(names) - 1) / 2) for s in rows["stage"]]
-        bars = rows["value"] - rows["low"], rows["high"] - rows["value"]
-        seen = name == "observed"
-        label = "observed (Kaplan-Meier, 95 %)" if seen else f"{label_of(name)} (quartiles)"
-        colour = COLOURS["black" if seen else CYCLE[k % len(CYCLE)]]
-        ax.errorbar(x, rows["value"], bars, fmt="D" if seen else "o", color=colour, label=label)
-    sizes = stages.groupby("stage")["patients"].first()
-    ax.set_xticks(range(len(order)), [f"{s}\n{sizes[s]:,}" for s in order])
-    ax.set(xlabel="Stage, and its patients", ylabel="Alive at 60 months", ylim=(0, 1))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-    return ax
-
-
-def correspondence_figure(predictions, weights=None):
-    """Draw the distribution of predictions beside the probabilities of the scenarios.
-
-    The legend has the mean distance between the two, the nearest scenario first.
-    """
-    distances, scenarios = correspondence(predictions, weights), scenario_probabilities()
-    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    sns.ecdfplot(x=np.asarray(predictions), weights=weights, color="black", lw=2.6, label="task")
-    styles = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-    for (name, distance), colour, style in zip(distances.items(), CYCLE, styles):
-        label = f"{name.capitalize()} ({distance:.3f})"
-        sns.ecdfplot(x=scenarios[name], color=COLOURS[colour], ls=style, label=label, ax=ax)
-    ax.set(xlabel="probability", ylabel="share of rows below", xlim=(0, 1))
-    ax.legend(title="mean distance", loc="center left", bbox_to_anchor=(1, 0.5))
-    return ax
+    names = {name: f"{label_of(name)} (quartiles)" for name in stages["method"]}
+    method = stages["method"].map({**names, "observed": "observed (Kaplan-Meier, 95 %)"})
+    place = [f"{s} ({n:,} patients)" for s, n in zip(stages["stage"], stages["patients"])]
+    shown = stages.assign(method=method, label=place, seeds=0)
+    return forest(shown, hue="method", xlabel="alive at 60 months, in per cent")

@@ -68,7 +68,7 @@ def pooled_maps(inputs):
 
 
 def box_references(splits, seed=0):
-    """A constant, a logistic curve of `growth`, and boosted trees on `box_features`."""
+    """A constant, a logistic curve of the growth, and boosted trees on `box_features`."""
     x, z = (box_features(part.inputs.boxes) for part in (splits.train, splits.test))
     y = splits.train.outcomes.cpu().numpy()
     curve = LogisticRegression(C=100).fit(x[:, :1], y)
@@ -82,44 +82,38 @@ def box_references(splits, seed=0):
     }
 
 
-def growth(boxes):
-    r"""Rate at which boxes grow, per second: the inverse of the time to collision.
+def box_features(boxes):
+    r"""What boxes (n, 3, 4) say of size, place and motion, (n, 6).
 
-    A vehicle of size S at distance Z has a box of height fS/Z. At constant closing speed
-    :math:`-\dot Z/Z = \dot h/h`, so that the growth rate of the logarithm is one over the time to
-    collision, whatever the size, the distance and the camera. It is the slope of the line of least
-    squares through the boxes that there are, 0 where there is one only.
+    First the rate at which a box grows, per second: the inverse of the time to collision. A vehicle
+    of size S at distance Z has a box of height fS/Z. At constant closing speed :math:`-\dot Z/Z =
+    \dot h/h`, so that the growth rate of the logarithm is one over the time to collision, whatever
+    the size, the distance and the camera. Then logarithms of height and of width; offset of the
+    centre from the middle of the frame, in widths of the box, without sign; its rate of change,
+    positive outward; lowest row.
 
     Examples
     --------
     >>> boxes = [[[0, 0, 110, 110], [0, 0, 105, 105], [0, 0, 100, 100]]]  # the latest first
-    >>> growth(np.array(boxes, float)).round(2)
+    >>> box_features(np.array(boxes, float))[:, 0].round(2)
     array([0.48])
     """
-    height = boxes[:, :, 3]
-    return _slope(np.log(np.where(height > 0, height, 1)), (height > 0).astype(float))
+    x, y, width, height = np.moveaxis(np.asarray(boxes, float), 2, 0)
+    there = (height > 0).astype(float)
+    offset = np.abs(x + width / 2 - FRAME[0] / 2) / np.maximum(width, 1)
+    high = boxes[:, :, 3]  # of their own precision, on which stored results rest
+    growth = _slope(np.log(np.where(high > 0, high, 1)), there)
+    features = [growth, np.log(height[:, 0]), np.log(width[:, 0]), offset[:, 0]]
+    return np.stack([*features, _slope(offset, there), (y + height)[:, 0] / FRAME[1]], axis=1)
 
 
 def _slope(values, there):
-    """Slope per second of the values that are there, 0 for a single one."""
+    """Slope per second, by least squares, of the values that are there; 0 for a single one."""
     time = -0.1 * np.arange(HISTORY)
     count = np.maximum(there.sum(1), 1)
     late = time - (there * time).sum(1, keepdims=True) / count[:, None]
     spread = (there * late**2).sum(1)
     return (there * late * values).sum(1) / np.where(spread > 0, spread, 1)
-
-
-def box_features(boxes):
-    """What boxes (n, 3, 4) say of size, place and motion, (n, 6).
-
-    Growth; logarithms of height and of width; offset of the centre from the middle of the frame,
-    in widths of the box, without sign; its rate of change, positive outward; lowest row.
-    """
-    x, y, width, height = np.moveaxis(np.asarray(boxes, float), 2, 0)
-    offset = np.abs(x + width / 2 - FRAME[0] / 2) / np.maximum(width, 1)
-    features = [growth(boxes), np.log(height[:, 0]), np.log(width[:, 0]), offset[:, 0]]
-    features += [_slope(offset, (height > 0).astype(float)), (y + height)[:, 0] / FRAME[1]]
-    return np.stack(features, axis=1)
 
 
 def survival_references(splits, seed=0, trees=100):
@@ -141,26 +135,27 @@ def survival_references(splits, seed=0, trees=100):
     y = Surv.from_arrays(died, months)
     times, survival = kaplan_meier_estimator(died, months)
     at = np.searchsorted(times, horizon, side="right")
-    x = _components(_matrix(cohort.inputs), train)
-    weights = None if val.weights is None else val.weights.numpy()
+    inputs = cohort.inputs
+    if isinstance(inputs, Bags):
+        ends = zip(inputs.offsets, inputs.offsets + inputs.lengths)
+        inputs = np.array([np.mean(inputs.values[a:b], axis=0, dtype=float) for a, b in ends])
+    few = PCA(min(50, len(train) - 1, inputs.shape[1]), random_state=0)
+    x = make_pipeline(StandardScaler(), few).fit(inputs[train].astype(float))
+    x = x.transform(inputs.astype(float))
     fits = [CoxPHSurvivalAnalysis(alpha=a, ties="efron").fit(x[train], y) for a in PENALTIES]
-    losses = [
-        nll(val.outcomes.numpy(), _read(fit, x[val.ids], horizon), weights=weights) for fit in fits
-    ]
-    forest = RandomSurvivalForest(
-        trees, min_samples_leaf=min(15, max(1, len(train) // 10)), max_features="sqrt",
-        max_samples=min(len(train), 600), random_state=seed,
-    )  # fmt: skip
-    found = {
+    given = {"weights": val.weights.numpy()}
+    losses = [nll(val.outcomes.numpy(), _read(fit, x[val.ids], horizon), **given) for fit in fits]
+    small = dict(min_samples_leaf=min(15, max(1, len(train) // 10)), max_features="sqrt")
+    small |= dict(max_samples=min(len(train), 600), random_state=seed)
+    table = clinical_table(cohort.covariates, train)
+    cox = CoxPHSurvivalAnalysis(alpha=1.0, ties="efron").fit(table[train], y)
+    forest = RandomSurvivalForest(trees, **small).fit(x[train], y)
+    return {
         "Kaplan-Meier": np.full(len(test), np.append(1.0, survival)[at]),
         "Cox regression": _read(fits[int(np.argmin(losses))], x[test], horizon),
-        "Random survival forest": _read(forest.fit(x[train], y), x[test], horizon),
+        "Random survival forest": _read(forest, x[test], horizon),
+        "Cox, clinical": _read(cox, table[test], horizon),
     }
-    if cohort.covariates is not None:
-        table = clinical_table(cohort.covariates, train)
-        fit = CoxPHSurvivalAnalysis(alpha=1.0, ties="efron").fit(table[train], y)
-        found["Cox, clinical"] = _read(fit, table[test], horizon)
-    return found
 
 
 def clinical_table(covariates, train):
@@ -168,26 +163,11 @@ def clinical_table(covariates, train):
 
     The median age of the rows `train` stands in for a missing one; an indicator says where.
     """
-    table = pd.get_dummies(covariates.drop(columns="age", errors="ignore"), dtype=float)
-    if "age" in covariates:
-        age = covariates["age"].astype(float)
-        table["age"] = age.fillna(age.iloc[train].median())
-        table["age_missing"] = age.isna().astype(float)
+    table = pd.get_dummies(covariates.drop(columns="age"), dtype=float)
+    age = covariates["age"].astype(float)
+    table["age"] = age.fillna(age.iloc[train].median())
+    table["age_missing"] = age.isna().astype(float)
     return table.loc[:, table.iloc[train].nunique() > 1].to_numpy(float)
-
-
-def _matrix(inputs):
-    """Tables as they are, of each bag the mean tile."""
-    if not isinstance(inputs, Bags):
-        return np.asarray(inputs, float)
-    ends = zip(inputs.offsets, inputs.offsets + inputs.lengths)
-    return np.array([np.mean(inputs.values[a:b], axis=0, dtype=float) for a, b in ends])
-
-
-def _components(x, train):
-    components = min(50, len(train) - 1, x.shape[1])
-    model = make_pipeline(StandardScaler(), PCA(components, random_state=0))
-    return model.fit(x[train]).transform(x)
 
 
 def _read(model, x, horizon):
