@@ -127,7 +127,7 @@ ax = figures.landscape(panels["aspect ratio"], gamma)
 # $$
 #
 # What is left to integrate is smooth in $K_1$ and $K_2$ at any norm: 34 points for each give fifteen
-# digits (`probnb.theory.logistic_normal`). The same trick yields the expected cross entropy and the whole
+# digits (`probnb.theory.errors`). The same trick yields the expected cross entropy and the whole
 # reliability curve $q \mapsto P(y = 1 \mid \hat p = q)$.
 #
 # ## Early learning: Theorem A.1
@@ -430,7 +430,7 @@ coarse.style.format("{:.3f}")
 if as_written:
     from probnb.theory import mse_parts
     from probnb.theory.descent import collapsed
-    from probnb.theory.separability import separability_threshold
+    from probnb.theory.model import separability_threshold
 
     mean = 100 * panels["step size"][r"$\eta$ = 0.4"].mse.mean(axis=0)
     assert mean.argmin() == 4 and (mean[1:5] < mean[:4]).all(), mean

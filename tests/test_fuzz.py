@@ -242,14 +242,14 @@ def tables(draw):
 @fuzz(0.04)
 def test_report(frame, bins, replicates):
     from probnb.report import check_table, make_report
-    from probnb.report.cells import FORMS
+    from probnb.report.tell import FORMS
 
     cluster = "cluster" if "cluster" in frame else None
     table = only_named_errors(lambda: check_table(frame, cluster=cluster), "column")
     if table is None:
         return
     report = only_named_errors(
-        lambda: make_report(table, bins=bins, replicates=replicates, calibrators=["platt"]),
+        lambda: make_report(table, bins=bins, replicates=replicates),
         "bins", "replicates",
     )  # fmt: skip
     if report is None:

@@ -12,20 +12,18 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
-from ..metrics.intervals import clustered_mean
+from ..metrics.differences import clustered_mean
+from ..metrics.registry import kl_rows, nll_rows
 from ..metrics.sample import check_row_weights
-from ..metrics.scores import kl_rows, nll_rows
 from ..validation import check_pair, check_probabilities, check_same_length, check_vector
 from .common import cross_fit_folds, logits_from_probabilities
-from .scaling import PlattScaling, fit_intercept
-
-__all__ = ["PARTS", "gain_parts"]
+from .parametric import PlattScaling, fit_intercept
 
 PARTS = ("bias", "slope", "monotone", "ranking")
 """The parts of a gain, in the order of the ladder."""
 
 
-def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0, level=0.95):
+def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0):
     r"""Split what `b` scores better than `a` into bias, slope, monotone map and ranking.
 
     Parameters
@@ -46,8 +44,6 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
         A row's maps are fitted to the other folds (fewer where a class or the groups are few).
     seed : int, default=0
         Seed that shuffles rows, or groups, into folds.
-    level : float, default=0.95
-        Coverage aimed at by the intervals, in (0, 1).
 
     Returns
     -------
@@ -107,7 +103,7 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
             left = np.array([score(x) - score(z) for x, z in zip(*rungs)])  # after each rung
             terms = [*(left[:-1] - left[1:]), left[-1], left[0]]
         for part, term in zip((*PARTS, "total"), terms):
-            rows[metric, part] = clustered_mean(term, share, groups, level)
+            rows[metric, part] = clustered_mean(term, share, groups)
     index = pd.MultiIndex.from_tuples(rows, names=["metric", "part"])
     return pd.DataFrame(list(rows.values()), index, ["gain", "std", "low", "high"])
 

@@ -11,6 +11,9 @@ import pandas as pd
 from ..validation import check_pair, check_probabilities, check_same_length, check_weights
 from .votes import Votes, check_votes
 
+FEWEST = 5
+"""With fewer rows or groups than this no interval over them is given."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -89,15 +92,10 @@ class Ranked:
         """Outcomes less predictions, summed up to and at each value, of shape (k, m)."""
         return np.cumsum(self.ones - self.mass * self.values, axis=1)
 
-    @cached_property
-    def twice_rank(self):
-        """Twice the rank of the middle of each value's rows, of shape (k, m)."""
-        return 2 * self.up_to - self.mass
-
     def bin_gaps(self, bins):
         """Return weight and mean absolute gap of each bin, both (k, B); empty ones hold 0."""
         if bins not in self._bins:
-            edges = np.pad(bin_cuts(self.twice_rank, self.total, bins), ((0, 0), (1, 1)))
+            edges = np.pad(bin_cuts(2 * self.up_to - self.mass, self.total, bins), ((0, 0), (1, 1)))
             edges[:, -1] = len(self.values)
 
             def sums(cumulated):

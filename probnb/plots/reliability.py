@@ -9,8 +9,8 @@ import seaborn as sns
 from sklearn.isotonic import IsotonicRegression
 
 from ..metrics.binning import reliability_bins
-from ..metrics.intervals import proportion_interval
-from ..metrics.scores import brier
+from ..metrics.differences import proportion_interval
+from ..metrics.registry import brier
 from ..validation import check_pair, check_probabilities
 from .style import COLOURS
 

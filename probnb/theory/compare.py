@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import softplus
 
 from ..training.cape import p_emp_bin, p_emp_kernel
-from ..validation import check_choice
 from .errors import mse, mse_parts
 from .model import draw, stable_step
 
@@ -119,18 +118,16 @@ def _cross_entropy(sample, theta):
 
 def calibrated_targets(sample, protocol, estimator):
     """Return CaPE's schedule: empirical probabilities in every m-th epoch, else the outcomes."""
-    check_choice(estimator, ("bin", "kernel"), "estimator")
     outcomes = sample.outcomes.cpu().numpy()
 
     def targets(t, theta):
         if (t + protocol.phase) % protocol.every:
             return sample.outcomes
         predictions = torch.sigmoid(sample.logits(theta)).cpu().numpy()
-        of, *settings = (
-            (p_emp_bin, protocol.bins)
-            if estimator == "bin"
-            else (p_emp_kernel, protocol.neighbours, protocol.sigma)
-        )
+        if estimator == "bin":
+            of, settings = p_emp_bin, (protocol.bins,)
+        else:
+            of, settings = p_emp_kernel, (protocol.neighbours, protocol.sigma)
         rows = [of(p, y, *settings) for p, y in zip(predictions, outcomes)]
         return torch.from_numpy(np.stack(rows)).to(theta.device)
 

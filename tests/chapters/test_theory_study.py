@@ -20,8 +20,7 @@ from probnb.chapters.theory.study import (
     variant_changes,
 )
 from probnb.theory.compare import Protocol, against_baseline, cape_variants, step_table, sweep
-from probnb.theory.model import Model
-from probnb.theory.separability import separability_threshold
+from probnb.theory.model import Model, separability_threshold
 
 matplotlib.use("Agg")
 SMALL = Model(n=50, kappa=1.0, replicates=3, seed=0)

@@ -13,8 +13,7 @@ from ...data.base import one_hot
 from ...experiment.plan import cost_of, lineage, passes, plan
 from ...experiment.run import run_jobs
 from ...methods import METHODS
-from ...metrics import brier, evaluate, nll
-from ...metrics import several as outcomes
+from ...metrics import brier, evaluate, evaluate_outcomes, nll
 from ...training.batches import device_type, make_fabric, predict_logits
 from ...training.cape import CAPE, Calibrated, p_emp_bin
 from ...training.loop import fit
@@ -94,7 +93,7 @@ def run_several(splits, settings, seed, fits_dir, **how):
         facts = {"row": row, "label": method.label, "part": "", "kept_start": kept_start}
         facts |= {"val_ce": fits[job].val_ce, "epoch": fits[job].best_epoch}
         facts["cost"] = cost_of([job], fits, splits, settings.patience, unit, last)
-        lines.append(facts | outcomes.evaluate(y.argmax(1), p_hat, p))
+        lines.append(facts | evaluate_outcomes(y.argmax(1), p_hat, p))
     return pd.DataFrame(lines)
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from ...metrics.binning import ece
+from ...metrics.binning import calibration_null_band, ece, ece_debiased, ece_smooth
 from ...metrics.registry import METRICS
 from ...metrics.resampling import bootstrap
-from ...metrics.unbiased import calibration_null_band, ece_debiased, ece_smooth
 from ...validation import check_integer
 
 

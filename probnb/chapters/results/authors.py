@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from ...calibrators import PlattScaling, logits_from_probabilities
 from ...calibrators.gain_parts import gain_parts
-from ...calibrators.scaling import fit_intercept
+from ...calibrators.parametric import fit_intercept
 from ...experiment.provenance import machine
 from ...metrics import auc, ece, ks_error, mse_p, nll
 

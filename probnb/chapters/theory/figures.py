@@ -11,7 +11,7 @@ from ...plots.style import COLOURS, CYCLE
 from ...theory import fresh_predictions, mse, mse_parts, reliability
 from ...theory.compare import against_baseline
 from ...theory.descent import collapsed
-from ...theory.separability import separability_threshold
+from ...theory.model import separability_threshold
 
 _MSE = r"MSE$_p$ $\times$ 100"
 

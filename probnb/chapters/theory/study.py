@@ -19,8 +19,7 @@ from ...theory.descent import (
     record_at,
     sgd,
 )
-from ...theory.model import draw, stable_step
-from ...theory.separability import critical_dimension, max_margin
+from ...theory.model import critical_dimension, draw, max_margin, stable_step
 from ...validation import check_choice, check_integer, check_number
 
 SMOKE = {
