@@ -126,7 +126,9 @@ def test_reader(path, data, scale):
     from probnb.report import read_predictions
 
     path.write_bytes(data)
-    table = only_named_errors(lambda: read_predictions(path, scale=scale), "mine.csv")
+    table = only_named_errors(
+        lambda: read_predictions(path, scale=scale), "mine.csv", "column", "scale"
+    )
     if table is not None:
         sound(table)
 
@@ -137,7 +139,7 @@ def test_reader_on_noise(path, data):
     from probnb.report import read_predictions
 
     path.write_bytes(data)
-    only_named_errors(lambda: read_predictions(path), "mine.csv")
+    only_named_errors(lambda: read_predictions(path), "mine.csv", "column")
 
 
 CELLS = st.one_of(

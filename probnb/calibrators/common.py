@@ -15,9 +15,6 @@ from ..metrics.registry import CLIP
 from ..metrics.sample import check_row_weights
 from ..validation import check_integer, check_probabilities, refuse_masked
 
-LARGEST = 1e150
-"""Logits beyond it are no logits, and their squares no numbers."""
-
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
 
 
@@ -117,12 +114,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"X must hold two columns of logits, or one of log-odds; got {X.shape[1]} columns."
             )
-        large = (np.abs(X) > LARGEST).any(axis=1)
-        if large.any():
-            row = int(np.argmax(large))
-            raise ValueError(
-                f"X must hold logits of at most {LARGEST:g} in size; got {X[row]} in row {row}."
-            )
         return X[:, 0] if X.shape[1] == 1 else X[:, 1] - X[:, 0]
 
     def __sklearn_tags__(self):
@@ -208,8 +199,7 @@ def two_columns(log_odds):
 
 def rms(x, weights):
     """Root mean square of a vector, 1 if that is 0 (so that it can divide)."""
-    largest = np.abs(x).max()
-    return largest * np.sqrt(weights @ (x / largest) ** 2) if largest > 0 else 1.0
+    return float(np.sqrt(weights @ x**2)) or 1.0
 
 
 def log_loss(log_odds, y, weights):

@@ -94,24 +94,18 @@ def load(path):
     ValueError
         If it is damaged, no calibrator, or of another version.
     """
+    text = Path(path).read_bytes()
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        digest = content.pop("sha256")
-        version = content["version"]
-    except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        content = json.loads(text)
+        if content.pop("sha256") != _digest(content) or content["version"] != VERSION:
+            raise ValueError(f"it was changed, or is not of version {VERSION}")
+        parameters = {name: _decode(value) for name, value in content["parameters"].items()}
+        calibrator = _known()[content["class"]](**parameters)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"path must be a calibrator saved by probnb; {path} is damaged or something else "
-            f"({type(error).__name__})."
+            f"path must be a calibrator saved by probnb; {path} is damaged or something else: "
+            f"{type(error).__name__}, {error}."
         ) from None
-    if version != VERSION:
-        raise ValueError(f"path must be of version {VERSION}; {path} is of version {version!r}.")
-    if digest != _digest(content):
-        raise ValueError(f"path must be as it was saved; {path} was changed or damaged since.")
-    if content["class"] not in _known():
-        known = ", ".join(_known())
-        raise ValueError(f"path must hold one of {known}; {path} holds {content['class']!r}.")
-    parameters = {name: _decode(value) for name, value in content["parameters"].items()}
-    calibrator = _known()[content["class"]](**parameters)
     for name, value in content["fitted"].items():
         setattr(calibrator, name, _decode(value))
     return calibrator

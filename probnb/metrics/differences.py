@@ -273,12 +273,6 @@ def proportion_interval(ones, count):
     (array([0.   , 0.478]), array([0.522, 1.   ]))
     """
     ones, count = np.atleast_1d(ones).astype(float), np.atleast_1d(count).astype(float)
-    wrong = ~((count >= 1) & (ones >= 0) & (ones <= count))
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        raise ValueError(
-            f"ones must be in [0, count] and count at least 1; got {ones[k]:g} of {count[k]:g}."
-        )
     with np.errstate(invalid="ignore"):  # Beta(0, .) at the ends, which are known
         low = np.where(ones == 0, 0, beta.ppf(0.025, ones, count - ones + 1))
         high = np.where(ones == count, 1, beta.ppf(0.975, ones + 1, count - ones))

@@ -15,16 +15,10 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from ..validation import (
-    check_choice,
-    check_integer,
-    check_outcomes,
-    check_probabilities,
-    check_same_length,
-)
+from ..validation import check_choice, check_integer
 from .differences import compare, difference
 from .registry import METRICS, computable, evaluate_sample
-from .sample import check_groups, check_row_weights, check_truth, take
+from .sample import check_groups, check_row_weights, check_sample
 
 CELLS = 1 << 15
 """Weights held at a time: 256 kB, so that the work stays in the processor's cache."""
@@ -190,7 +184,7 @@ def bootstrap(
     known = computable(p is not None or votes is not None)
     metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
     replicates = check_integer(replicates, "replicates")
-    codes = check_groups(groups, len(kept), kept)
+    codes = check_groups(groups, len(y), kept)
     point = []
     for sample in samples.values():  # no comprehension: a warning names our caller
         point.append(evaluate_sample(sample, metrics))
@@ -253,13 +247,8 @@ def _check_methods(y, predictions, p, weights, votes):
             "predictions must map names of methods to vectors of probabilities, or be a DataFrame "
             f"of such columns; got {type(predictions).__name__}{' without any' * without}."
         )
-    y = check_outcomes(y, "y")
-    kept, weights = check_row_weights(weights, len(y))
-    p, votes = check_truth(p, votes, y, "y")
-    samples = {}
-    for name in predictions:
-        label = f"predictions[{name!r}]"
-        p_hat = check_probabilities(predictions[name], label)
-        check_same_length(y, p_hat, ("y", label))
-        samples[name] = take(kept, y, p_hat, weights, p, votes)
-    return samples, np.ones(len(y), bool) if kept is None else kept
+    samples = {
+        name: check_sample(y, predictions[name], weights, p, votes, ("y", f"predictions[{name!r}]"))
+        for name in predictions
+    }
+    return samples, check_row_weights(weights, len(y))[0]

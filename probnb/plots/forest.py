@@ -8,8 +8,6 @@ import pandas as pd
 
 from .style import COLOURS, CYCLE
 
-__all__ = ["forest"]
-
 
 def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
     """Draw differences with their intervals, one line a row of the table.

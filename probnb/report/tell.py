@@ -174,9 +174,10 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
     >>> report.in_short()[:33]
     '**careful** has the lowest Brier '
     """
-    if reference is not None:
-        check_choice(reference, list(table.predictions), "reference")
+    boot = judge.resample(table, replicates, seed)
     tables = {
+        "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),
+        "pairs": judge.paired_table(boot, reference),
         "decomposition": judge.decomposition_table(table, bins),
         "distances": judge.distance_table(table),
         "calibration": judge.calibration_table(table),
@@ -184,9 +185,6 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
         "gains": judge.calibration_gains(table, seed=seed),
         "parts": judge.gain_parts_table(table, reference, seed),
     }
-    boot = judge.resample(table, replicates, seed)
-    tables["pairs"] = judge.paired_table(boot, reference)
-    tables["metrics"] = pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"])
     return Report(table, boot, tables)
 
 
@@ -347,7 +345,7 @@ class Html(str):
 def show_table(cells):
     """Make HTML of cells: line breaks kept, nothing read as markup, none wider than a page."""
     look = {"selector": "td", "props": "white-space: pre; text-align: right; line-height: 1.3"}
-    texts = [[column, *cells[column].map(str)] for column in cells]
+    texts = [map(str, [column, *cells[column]]) for column in cells]
     widths = [3 + max(map(len, "\n".join(text).split("\n"))) for text in texts]
     room = WIDTH - min(25, 3 + max(len(str(name)) for name in cells.index))
     each = -(-len(widths) // -(-sum(widths) // room))

@@ -311,17 +311,9 @@ def _lengths(theta):
 
 
 def _table(method, norm, along, chosen, gamma):
-    calibration, grouping = mse_parts(norm, along, gamma)
-    return pd.DataFrame(
-        {
-            "method": method,
-            "replicate": np.arange(len(norm)),
-            "mse": mse(norm, along, gamma),
-            "calibration": calibration,
-            "grouping": grouping,
-            "chosen": chosen,
-        }
-    )
+    parts = dict(zip(("calibration", "grouping"), mse_parts(norm, along, gamma)))
+    table = pd.DataFrame({"mse": mse(norm, along, gamma), **parts, "chosen": chosen})
+    return table.assign(method=method).rename_axis("replicate").reset_index()
 
 
 def sweep(model, kappas, gammas, protocol=Protocol()):

@@ -56,17 +56,13 @@ class Model:
     device: str = "cpu"
 
     def __post_init__(self):
-        check_integer(self.n, "n")
-        check_number(self.kappa, "kappa", 0, exclusive=True)
-        check_number(self.gamma, "gamma", 0)
-        check_number(self.gamma_0, "gamma_0", 0)
-        check_integer(self.replicates, "replicates")
-        check_integer(self.seed, "seed", 0)
+        for name, least in {"n": 1, "replicates": 1, "seed": 0}.items():
+            check_integer(getattr(self, name), name, least)
+        for name in ("kappa", "gamma", "gamma_0"):
+            check_number(getattr(self, name), name, 0, exclusive=name == "kappa")
         if self.p < 1:
-            raise ValueError(
-                f"kappa must give at least one dimension, p = round(kappa n) >= 1; got "
-                f"kappa = {self.kappa!r} with n = {self.n!r}."
-            )
+            n, kappa = self.n, self.kappa
+            raise ValueError(f"kappa must give round(kappa n) >= 1; got kappa = {kappa}, n = {n}.")
 
     @property
     def p(self):

@@ -177,16 +177,16 @@ def test_a_negative_estimate_lies_in_its_interval():
     [
         ([3], [2], r"ones must be in \[0, counts\]; got 3 of 2 in row 0"),
         ([-1], [2], r"ones must be in \[0, counts\]; got -1 of 2"),
-        ([1.5], [2], "ones must be whole numbers; got 1.5 in row 0"),
+        ([1.5], [2], r"ones must be whole numbers; got \[1.5\]"),
         ([1], [2, 2], "ones and counts must have the same length; got 1 and 2"),
-        ([], [], "ones must have at least one row"),
-        (["1"], [2], "ones must be whole numbers; got 1 in row 0"),
-        ([1], [np.inf], "counts must be whole numbers; got inf"),
+        ([], [], "ones must be whole numbers"),
+        (["1"], [2], "ones must be whole numbers"),
+        ([1], [np.inf], "counts must be whole numbers"),
         ([10**400], [2], "ones must be whole numbers"),
         ([np.nan], [2], "ones must not be missing"),
         (pd.Series([None, 1], dtype="Int64"), [2, 2], "ones must not be missing"),
         (np.ma.array([1, 1], mask=[0, 1]), [2, 2], "ones must have every value; row 1"),
-        ([0, 0], [3, 1], r"counts must be at least 2 .* got 1 in row 1, and fewer .* 1 of 2"),
+        ([0, 0], [3, 1], "counts must be at least 2; got 0 of 1 in row 1, and so in 1 of 2 rows"),
     ],
 )
 def test_bad_votes_are_named(ones, counts, message):

@@ -38,7 +38,7 @@ def test_replicates_do_not_depend_on_each_other_or_on_repetition():
         ({"n": 0}, "n must be an integer of at least 1; got 0"),
         ({"kappa": 0}, r"kappa must be a finite number in \(0, inf\); got 0"),
         ({"kappa": -0.5}, r"kappa must be a finite number in \(0, inf\); got -0.5"),
-        ({"kappa": 0.001}, "kappa must give at least one dimension"),
+        ({"kappa": 0.001}, "kappa must give round"),
         ({"gamma": -1.0}, "gamma must be"),
         ({"gamma_0": float("nan")}, "gamma_0 must be"),
         ({"replicates": 0}, "replicates must be"),
