@@ -179,12 +179,6 @@ def cross_fit_folds(y, groups=None, folds=5, seed=0):
     """
     codes, number = (None, len(y)) if groups is None else (factorize(groups)[0], len(set(groups)))
     folds = min(check_integer(folds, "folds", 2), int(min(y.sum(), (1 - y).sum())), number)
-    if folds < 2:
-        raise ValueError(
-            "y_true must have two rows of each outcome, and groups two groups; got "
-            f"{int(y.sum())} ones in {len(y)} rows"
-            + ("." if groups is None else f" and {number} groups.")
-        )
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     splits = list(kind(folds, shuffle=True, random_state=seed).split(y, y, codes))
     if not all(np.ptp(y[train]) > 0 for train, _ in splits):

@@ -14,8 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from ..metrics.differences import clustered_mean
 from ..metrics.registry import kl_rows, nll_rows
-from ..metrics.sample import check_row_weights
-from ..validation import check_pair, check_probabilities, check_same_length, check_vector
+from ..metrics.sample import check_groups, check_row_weights, check_sample
 from .common import cross_fit_folds, logits_from_probabilities
 from .parametric import PlattScaling, fit_intercept
 
@@ -79,21 +78,12 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0)
     >>> parts.loc["brier", "gain"][["bias", "total"]].round(3).to_dict()
     {'bias': 0.036, 'total': 0.036}
     """
-    y, a = check_pair(y_true, a, ("y_true", "a"))
-    b = check_probabilities(b, "b")
-    check_same_length(a, b, ("a", "b"))
-    if p is not None:
-        p = check_probabilities(p, "p")
-        check_same_length(p, y, ("p", "y_true"))
-    if groups is not None:
-        groups = check_vector(groups, "groups")
-        check_same_length(groups, y, ("groups", "y_true"))
-    kept, weights = check_row_weights(weights, len(y))
-    if kept is not None:
-        y, a, b, p, groups = (None if x is None else x[kept] for x in (y, a, b, p, groups))
+    pair = [check_sample(y_true, x, weights, p, names=("y_true", n)) for n, x in zip("ab", (a, b))]
+    groups = check_groups(groups, len(y_true), check_row_weights(weights, len(y_true))[0])
+    y, p, weights = pair[0].y, pair[0].p, pair[0].weights
     share = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
     splits = cross_fit_folds(y, groups, folds, seed)
-    rungs = [_climb(y, x, share, splits) for x in (a, b)]
+    rungs = [_climb(y, sample.p_hat, share, splits) for sample in pair]
     scores = {"brier": lambda q: (q - y) ** 2, "nll": lambda q: nll_rows(y, q)}
     if p is not None:
         scores |= {"mse_p": lambda q: (q - p) ** 2, "kl_p": lambda q: kl_rows(p, q)}

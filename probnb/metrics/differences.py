@@ -182,13 +182,10 @@ def compare(runs, a, b, metric, shared=False, level=0.95):
             values.append(run.point.iat[i, k] - run.point.iat[j, k])
             samples.append(run.samples[:, i, k] - run.samples[:, j, k])
     alone = len(runs) > 1 and not shared
-    return difference(
-        values,
-        None if alone else np.stack(samples, axis=1),
-        None if alone else min(run.units for run in runs),
-        shared,
-        level,
-    )
+    if alone:
+        return difference(values, level=level)
+    units = min(run.units for run in runs)
+    return difference(values, np.stack(samples, axis=1), units, shared, level)
 
 
 def holm(p_values):

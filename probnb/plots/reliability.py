@@ -122,13 +122,8 @@ def reliability_grid(y_true, predictions, p=None, columns=4, weights=None, **kwa
     rows = -(-len(predictions.keys()) // columns)
     columns = -(-len(predictions.keys()) // rows)  # as few rows, evenly filled
     width = min(7.4 / columns, 2.5)
-    facets = sns.FacetGrid(
-        pd.DataFrame({"method": list(predictions.keys())}),
-        col="method",
-        col_wrap=columns,
-        height=1.3 * width,
-        aspect=1 / 1.3,
-    )
+    frame, height = pd.DataFrame({"method": list(predictions.keys())}), 1.3 * width
+    facets = sns.FacetGrid(frame, col="method", col_wrap=columns, height=height, aspect=1 / 1.3)
     facets.set_titles("")
     for name, ax in facets.axes_dict.items():
         p_hat = predictions[name]

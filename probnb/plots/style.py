@@ -43,8 +43,6 @@ def use_style():
             "grid.color": "0.92",
             "legend.frameon": False,
             "figure.figsize": (7.2, 4.0),
-            "figure.facecolor": "white",
-            "savefig.facecolor": "white",
             "savefig.dpi": 150,  # of what is rasterised within a drawing: clouds of points
             "svg.hashsalt": "probnb",  # the same figure, the same file
         },
@@ -72,14 +70,9 @@ def grid(panels, columns=3, size=(2.4, 2.4), **kwargs):
     columns = min(columns, panels)
     rows = -(-panels // columns)
     width = min(size[0] * columns, 7.5)
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(width, size[1] * rows * width / (size[0] * columns)),
-        layout="constrained",
-        squeeze=False,
-        **kwargs,
-    )
+    size = (width, size[1] * rows * width / (size[0] * columns))
+    kwargs |= {"figsize": size, "layout": "constrained", "squeeze": False}
+    figure, axes = plt.subplots(rows, columns, **kwargs)
     for ax in axes.flat[panels:]:
         ax.remove()
     return figure, list(axes.flat[:panels])

@@ -116,14 +116,14 @@ def test_inverted_predictions_differ_in_slope_alone():
 def test_intervals_cover_under_no_difference():
     # two equally noisy versions of one prediction: every part is 0 on average
     inside = []
-    for seed in range(40):
+    for seed in range(20):
         s, y, rng = drawn(400, 1000 + seed)
         a, b = (expit(s + rng.normal(size=400)) for _ in range(2))
         table = gain_parts(y, a, b, seed=seed).loc["brier"]
         inside.append(((table["low"] <= 0) & (table["high"] >= 0)).to_numpy())
     bias, slope, monotone, ranking, total = np.mean(inside, axis=0)
-    assert min(bias, slope, ranking, total) > 0.88  # of 40, at 95 % nominal
-    assert monotone > 0.75  # too short, as the docstring says
+    assert min(bias, slope, ranking, total) > 0.8  # of 20, at 95 % nominal
+    assert monotone > 0.6  # too short, as the docstring says
 
 
 def test_no_fold_and_no_standard_error_cuts_through_a_group():

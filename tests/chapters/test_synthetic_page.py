@@ -42,7 +42,7 @@ def test_every_choice_of_rows_gives_a_page(trained, asked, tmp_path):
     facts = chapter.facts(splits, run, outcome)
     assert facts.loc["trained by other code", ""] == "none"
     table = on_test(outcome.predictions)
-    for discrete in (False, True):
+    for discrete in {False, asked is not None}:
         axes = chapter.overfitting_figure(table["y"], table["p"], table[methods], discrete)
         assert len(axes) == len(methods) * (table["p"].nunique() if discrete else 1)
     assert len(chapter.learning_curves(outcome)) == 4

@@ -91,11 +91,11 @@ def world(rng, rows, noise=0.4):
     return p, 1 / (1 + (1 - p) / p * np.exp(-noise * rng.standard_normal(rows)))
 
 
-TRUTH = {f.__name__: f(*world(np.random.default_rng(0), 2_000_000)) for f in (mse_p, kl_p)}
+TRUTH = {f.__name__: f(*world(np.random.default_rng(0), 1_000_000)) for f in (mse_p, kl_p)}
 
 
-@pytest.mark.parametrize("n", [2, 5, 10, 50])
-def test_intervals_cover_and_biases_are_within_what_is_said(n, rows=400, runs=1000):
+@pytest.mark.parametrize("n", [2, 10, 50])
+def test_intervals_cover_and_biases_are_within_what_is_said(n, rows=400, runs=400):
     rng = np.random.default_rng(n)
     found = {"mse_p": [], "kl_p": []}
     for _ in range(runs):
@@ -107,9 +107,9 @@ def test_intervals_cover_and_biases_are_within_what_is_said(n, rows=400, runs=10
         truth = TRUTH[metric]
         value, std = np.transpose([(e.value, e.std) for e in estimates])
         covered = np.mean([e.low <= truth <= e.high for e in estimates])
-        assert covered >= 0.93, (metric, covered)
-        assert covered <= 0.975 or estimates[0].bias > 0
-        assert np.mean(std) == pytest.approx(value.std(), rel=0.08)
+        assert covered >= 0.92, (metric, covered)
+        assert covered <= 0.98 or estimates[0].bias > 0
+        assert np.mean(std) == pytest.approx(value.std(), rel=0.12)
         assert abs(value.mean() - truth) < estimates[0].bias + 4 * value.std() / runs**0.5
 
 
@@ -118,7 +118,7 @@ def test_the_interval_of_groups_covers(patients):
     rng = np.random.default_rng(patients)
     groups = np.repeat(np.arange(patients), 5)  # five rows share p and the error
     covered, ignoring = [], []
-    for _ in range(500):
+    for _ in range(250):
         p, error = (
             np.repeat(x, 5) for x in rng.uniform([[0], [0.2]], [[0.4], [0.6]], (2, patients))
         )
@@ -126,7 +126,7 @@ def test_the_interval_of_groups_covers(patients):
         for g, out in ((groups, covered), (None, ignoring)):
             e = repeated_distance(k, np.full(len(p), 8), p + error, groups=g)
             out.append(e.low <= truth <= e.high)
-    assert 0.93 <= np.mean(covered) <= 0.97
+    assert 0.92 <= np.mean(covered) <= 0.98
     assert np.mean(ignoring) < 0.85
 
 

@@ -13,17 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+from ... import metrics
 from ...experiment.results import find_runs, on_test, read_results
 from ...methods import METHODS, PAPER
-from ...metrics import (
-    METRICS,
-    bootstrap,
-    calibration_null_band,
-    ece,
-    ece_debiased,
-    ece_smooth,
-    evaluate,
-)
+from ...metrics import METRICS
 from ...published import published
 from ...scenarios import SCENARIOS
 from ...validation import check_choice, check_integer
@@ -69,7 +62,7 @@ def collect_models(runs):
     for run in runs:
         table, names, epochs = _read(run)
         names = [name for name in names if name != "ce_overfit"]
-        point = pd.DataFrame([evaluate(table["y"], table[m], table["p"]) for m in names])
+        point = pd.DataFrame([metrics.evaluate(table["y"], table[m], table["p"]) for m in names])
         epochs = epochs.query("epoch > 0").rename(columns={"fit": "unit"})
         tables += [
             point.assign(scenario=run.record["task"], kind="method", name=names, unit=names),
@@ -99,7 +92,7 @@ def paper_models():
     return wide[["scenario", "kind", "name", "unit", *METRICS]].reset_index(drop=True)
 
 
-def correlations(models, replicates=1000, level=0.95, seed=0):
+def correlations(models, replicates=1000, seed=0):
     """Correlate every metric of outcomes with every distance from the truth.
 
     Returns a line for each scenario, kind, target and metric: ``pearson`` with ``low`` and
@@ -109,13 +102,16 @@ def correlations(models, replicates=1000, level=0.95, seed=0):
     units, so that the epochs of a fit, which resemble each other, count as one.
     """
     check_integer(replicates, "replicates")
-    tails, lines = [(1 - level) / 2, (1 + level) / 2], []
+    tails, lines = [0.025, 0.975], []
     for (scenario, kind), group in models.groupby(["scenario", "kind"], sort=False):
         for target, metric in product(TARGETS, PROXIES):
             pair = group[[target, metric, "unit"]].replace([np.inf, -np.inf], np.nan).dropna()
             if pair.empty:
                 continue
-            x, z = pair[target], pair[metric] * (1 if METRICS[metric].lower_is_better else -1)
+            x, z = (
+                pair[target],
+                pair[metric] * (1 if METRICS[metric].lower_is_better else -1),
+            )
             units, r = pair["unit"].factorize()[0], x.corr(z) if len(pair) > 2 else np.nan
             samples = _resampled(x, z, units, replicates, seed)
             low, high = np.quantile(samples, tails) if len(samples) else (np.nan, np.nan)
@@ -257,13 +253,15 @@ def ece_by_rows(rows=(100, 300, 1000, 3000, 10_000), bins=(5, 15, 50), replicate
     >>> bool(table.loc[100, "ECE, 15 bins"] > 1.5 * table.loc[400, "ECE, 15 bins"])
     True
     """
-    estimators = {f"ECE, {b} bins": partial(ece, bins=b) for b in bins}
-    estimators |= {"debiased, 15 bins": ece_debiased, "smooth": ece_smooth}
+    estimators = {f"ECE, {b} bins": partial(metrics.ece, bins=b) for b in bins}
+    estimators |= {"debiased, 15 bins": metrics.ece_debiased, "smooth": metrics.ece_smooth}
     table = {}
     for k, n in enumerate(rows):
         model = example_models(n, seed + k)
         table[n] = {
-            name: calibration_null_band(model["p"], metric, replicates=replicates, seed=seed).mean
+            name: metrics.calibration_null_band(
+                model["p"], metric, replicates=replicates, seed=seed
+            ).mean
             for name, metric in estimators.items()
         }
         variance = np.mean(model["p"] * (1 - model["p"]))
@@ -298,13 +296,13 @@ def ece_by_bins(models, bins=(2, 3, 5, 8, 15, 30, 60, 120), replicates=200, seed
     """
     lines = []
     for name, b in product(models.columns.drop(["y", "p"], errors="ignore"), bins):
-        metric, p_hat = partial(ece, bins=b), models[name]
-        band = calibration_null_band(p_hat, metric, replicates=replicates, seed=seed)
+        metric, p_hat = partial(metrics.ece, bins=b), models[name]
+        band = metrics.calibration_null_band(p_hat, metric, replicates=replicates, seed=seed)
         lines.append((name, b, metric(models["y"], p_hat), band.low, band.high))
     return pd.DataFrame(lines, columns=["model", "bins", "ece", "low", "high"])
 
 
-def coverage(n=500, trials=100, replicates=200, level=0.95, seed=0):
+def coverage(n=500, trials=100, replicates=200, seed=0):
     """How often a bootstrap interval holds the true value, for a perfectly calibrated model.
 
     Parameters
@@ -315,8 +313,6 @@ def coverage(n=500, trials=100, replicates=200, level=0.95, seed=0):
         Test sets drawn.
     replicates : int, default=200
         Bootstrap resamples of each.
-    level : float, default=0.95
-        Coverage that the intervals aim at.
     seed : int, default=0
         Seed of the draws.
 
@@ -338,8 +334,8 @@ def coverage(n=500, trials=100, replicates=200, level=0.95, seed=0):
     for trial in range(trials):
         model = example_models(n, seed + trial)
         options = dict(replicates=replicates, metrics=names, seed=seed + trial, progress=False)
-        result = bootstrap(model["y"], model[["truth"]], **options)
-        low, high = (end.loc["truth"] for end in result.interval(level))
+        result = metrics.bootstrap(model["y"], model[["truth"]], **options)
+        low, high = (end.loc["truth"] for end in result.interval())
         hits.append((low <= truth) & (truth <= high))
         points.append(result.point.loc["truth"])
     columns = {"true": truth, "estimate": np.mean(points, 0), "cover": np.mean(hits, 0)}
