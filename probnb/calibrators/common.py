@@ -50,11 +50,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If `X` has another shape or a value that is not finite, or `y` is not of two classes.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the best map cannot be reached.
         """
         refuse_masked(X, "X")
         refuse_masked(y, "y")

@@ -31,8 +31,8 @@ class TemperatureScaling(Calibrator):
     log-loss is convex in 1/T; its slope's only root is found by Brent's method. 1/T is kept
     at :math:`\min(1, 10^{-3}/\max|s|)` or more (s is the log-odds), which leaves every
     probability within 0.00025 of 1/2: this is where logits that are worse than none end, with a
-    `ConvergenceWarning`. One
-    number cannot mend a wrong base rate: the prediction for even odds stays 1/2. A penalty of
+    `ConvergenceWarning`. One number cannot mend a wrong base rate: the prediction for even odds
+    stays 1/2. A penalty of
     :math:`10^{-8}\min(1, \mathrm{rms}(s))^2 (1/T - 1)^2` keeps separable data finite; it is
     nought at T = 1, so that the log-loss never exceeds the uncalibrated one.
 

@@ -1,4 +1,7 @@
-"""Is a different from b? One rule over rows, groups of rows and seeds, and its one formatter."""
+"""Is a different from b? One rule over rows, groups of rows and seeds, and its one formatter.
+
+Beside it the intervals of a mean over rows or groups, of a share, of a distance from votes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The metrics as data: what each is called, what it needs, and how to compute and resample it.
+"""The scores, and the metrics as data: what each is called, needs, and how to resample it.
 
-`METRICS` is the one list of them. Evaluation, bootstrap, tables and figures read it; a metric that
-is added to it appears in all of them.
+Scores are of probabilities against the true ones or against outcomes, of which there may be more
+than two (`evaluate_outcomes`: our extension of the paper's metrics). `METRICS` is the one list of
+them. Evaluation, bootstrap, tables and figures read it; a metric that is added to it appears in all
+of them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@ r"""Data of the logistic model of Appendix A, many data sets in one tensor.
 All arithmetic is float64; the draws come from the CPU, one stream per replicate, so that a
 replicate is the same on every device and whatever the number of others.
 
-Where a hyperplane tells the outcomes apart training memorises them in the end: here are the
-aspect ratio at which it begins to (`separability_threshold`) and the separator (`max_margin`).
+Where a hyperplane tells the outcomes apart training memorises them in the end. Theorem A.2 rests
+on the phase transition of Candes and Sur (2018): as :math:`p/n \to \kappa`, data are separable with
+probability tending to 1 above a threshold :math:`\kappa^*(\gamma)` and to 0 below it. Here are the
+threshold, an exact decision for a given data set, and the separator that training tends to.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def test_vector_one_column_and_two_columns_agree(Calibrator):
         ([0, 1, np.nan, 2], [0, 1, 0, 1], "NaN"),
         ([0, 1, np.inf, 2], [0, 1, 0, 1], "infinity"),
         ([0, 1, 2, 3], [0, 1, 2, 1], "Only binary classification"),
-        ([0, 1, 2, 3], [1, 1, 1, 1], "one class only, .*1"),
+        ([0, 1, 2, 3], [1, 1, 1, 1], "one class only; got .*1"),
         ([0, 1, 2], [0, 1], "inconsistent numbers of samples"),
         ([], [], "minimum of 1 is required"),
     ],
