@@ -46,8 +46,6 @@ class Protocol:
         Neighbours of CaPE (kernel).
     sigma : float, default=0.05
         Kernel width of CaPE (kernel).
-    validation : float, default=1.0
-        Validation examples as a multiple of n.
     penalties : tuple of float
         Ridge strengths to choose from, strongest first.
     """
@@ -61,7 +59,6 @@ class Protocol:
     bins: int = 15
     neighbours: int = 100
     sigma: float = 0.05
-    validation: float = 1.0
     penalties: tuple = tuple(np.geomspace(3.0, 3e-3, 9).tolist())
 
 
@@ -206,14 +203,12 @@ def compare_methods(model, protocol=Protocol()):
 def _prepare(model, protocol):
     """Draw the data; return them, `train` on them for a given time, and the time of an epoch."""
     sample = draw(model)
-    validation = draw(model, rows=max(1, round(protocol.validation * model.n)), stream=1)
-    unit = protocol.step * float(stable_step(sample).min()) * protocol.epoch
+    validation, epoch = draw(model, stream=1), protocol.epoch
+    unit = protocol.step * float(stable_step(sample).min()) * epoch
 
     def fit(start, time, targets=None):
         epochs = int(np.ceil(time / unit))
-        return train(
-            sample, validation, start, unit / protocol.epoch, epochs, protocol.epoch, targets
-        )
+        return train(sample, validation, start, unit / epoch, epochs, epoch, targets)
 
     return sample, validation, fit, unit
 
