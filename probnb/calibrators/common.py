@@ -109,6 +109,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"X must hold two columns of logits, or one of log-odds; got {X.shape[1]} columns."
             )
+        if (largest := np.abs(X).max()) > 1e150:  # whose squares are no numbers
+            raise ValueError(f"X must hold logits of at most 1e150 in size; got {largest:g}.")
         return X[:, 0] if X.shape[1] == 1 else X[:, 1] - X[:, 0]
 
     def __sklearn_tags__(self):

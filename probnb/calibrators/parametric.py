@@ -109,7 +109,9 @@ class PlattScaling(Calibrator):
         columns = np.column_stack(columns)
         centre = weights @ columns
         start = np.r_[slope, np.zeros(len(centre) - 1), slope * centre[0]]
-        columns = np.column_stack([columns - centre, np.ones(len(y))])
+        spread = columns - centre
+        spread[:, np.abs(spread).max(axis=0) < 1e-12 * np.abs(columns).max(axis=0)] = 0  # rounding
+        columns = np.column_stack([spread, np.ones(len(y))])
         *theta, intercept = _fit_logistic(columns, y, weights, start, 0 * start)
         common = theta[1] if len(theta) > 1 else 0.0
         both = [common / 2 - theta[0], common / 2 + theta[0]]

@@ -257,7 +257,7 @@ def test_dirichlet_penalty_is_chosen_by_cross_validation():
     s, y = draw(4)
     far = (np.random.default_rng(0).random(N) < 0.1 + 0.1 * expit(s)).astype(int)
     chosen = DirichletCalibration().fit(s, far)
-    assert chosen.mu_ == 1e-4  # the base rate is far off: an intercept pays
+    assert chosen.mu_ <= 1e-3  # the base rate is far off: an intercept pays
     assert chosen.intercepts_.sum() == 0
     heavy = DirichletCalibration(mu=1e6).fit(s, far)
     assert np.abs(heavy.intercepts_).max() < 1e-5
