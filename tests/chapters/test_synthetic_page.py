@@ -27,7 +27,7 @@ def trained(tmp_path_factory):
     return splits, jobs, run_jobs(jobs, splits, folder, "cpu", workers=1, progress=False)
 
 
-ASKED = [None, "ce", "cape_bin", "mixnmatch_isotonic, ensemble", "resampled, focal_platt"]
+ASKED = [None, "ce", "cape_bin", "resampled, focal_platt"]
 
 
 @pytest.mark.parametrize("asked", ASKED)
