@@ -38,20 +38,20 @@ check_integer(seed, "seed", minimum=0)
 import numpy as np
 import torch
 
-from probnb.chapters.method import figures, study
+from probnb.chapters import method as chapter
 from probnb.data.faces import load_faces
 from probnb.plots.style import use_style
 
 use_style()
 torch.set_num_threads(1)
-setting = study.Demonstration.smoke(seed) if smoke() else study.Demonstration(seed=seed)
+setting = chapter.Demonstration.smoke(seed) if smoke() else chapter.Demonstration(seed=seed)
 splits = load_faces("linear", size=setting.size, sizes=setting.sizes, seed=seed)
-networks = study.starts(splits, setting)
-fits, moves = study.movements(networks, splits, setting)
+networks = chapter.starts(splits, setting)
+fits, moves = chapter.movements(networks, splits, setting)
 shown = sorted({0, 1, setting.finetune_epochs // 3, setting.finetune_epochs - 1})
 
 # %% tags=["remove-input"]
-facets = figures.movement_figure(moves, "early stop", shown)
+facets = chapter.movement_figure(moves, "early stop", shown)
 
 # %% [markdown]
 # Each point is a face that the network trains on: its prediction across, its true probability up,
@@ -135,7 +135,7 @@ for start in networks:
     }
 
 # %% tags=["remove-input"]
-facets = figures.empirical_figure(estimates)
+facets = chapter.empirical_figure(estimates)
 
 # %% [markdown]
 # Left, the network that was stopped early: within a bin or so, the empirical probabilities are the
@@ -218,7 +218,7 @@ for start, network in networks.items():
 # keeps.
 
 # %% tags=["remove-input"]
-facets = figures.scores_figure(study.scores(fits))
+facets = chapter.scores_figure(chapter.scores(fits))
 
 # %% [markdown]
 # **From the early stop** (left), going on with the outcomes multiplies the error; with calibration
@@ -235,7 +235,7 @@ facets = figures.scores_figure(study.scores(fits))
 # The same network, seen as above:
 
 # %% tags=["remove-input"]
-facets = figures.movement_figure(moves, "last epoch", shown)
+facets = chapter.movement_figure(moves, "last epoch", shown)
 
 # %% [markdown]
 # The faces forget what happened to them and go back towards their probabilities. Why averaging
@@ -248,8 +248,8 @@ facets = figures.movement_figure(moves, "last epoch", shown)
 # %% tags=["remove-cell"]
 # What the prose says, checked on the numbers of this run: a page that says otherwise is not built.
 if not smoke() and seed == 0:
-    error = study.scores(fits).set_index(["start", "targets", "epoch"])["MSE_p"].sort_index()
-    last, memory = setting.finetune_epochs, study.memorised(moves)
+    error = chapter.scores(fits).set_index(["start", "targets", "epoch"])["MSE_p"].sort_index()
+    last, memory = setting.finetune_epochs, chapter.memorised(moves)
     early = error["early stop", "calibration only", 0]
     for start in networks:
         end = error.xs(last, level="epoch")[start]

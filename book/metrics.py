@@ -36,7 +36,7 @@ from probnb.notebook import check_parameters, results_path, smoke
 check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
 import pandas as pd
 
-from probnb.chapters.metrics import examples, figures, study
+from probnb.chapters.metrics import figures, study
 from probnb.plots.reliability import reliability_grid
 from probnb.plots.style import use_style
 from probnb.validation import check_integer
@@ -124,7 +124,7 @@ facets = figures.metric_scatter(trained, table, scenarios[0])
 # rows with the same prediction, the share of ones *is* the prediction.
 
 # %% tags=["remove-input"]
-small = examples.two_classes()
+small = study.two_classes()
 axes = figures.dot_stacks(small)
 
 # %%
@@ -147,7 +147,7 @@ pd.DataFrame.from_dict(scores, orient="index").style.format("{:.4f}")
 # %%
 from probnb.metrics import bootstrap
 
-models = examples.example_models(seed=seed)
+models = study.example_models(seed=seed)
 predictions = models.drop(columns=["y", "p"])
 result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
 result.point.style.format("{:.4f}")
@@ -157,7 +157,7 @@ result.point.style.format("{:.4f}")
 # $\mathrm{MSE}_p$ does?
 
 # %% tags=["remove-input"]
-examples.orderings(result.point).style.format({"pairs": "{:.0%}"})
+study.orderings(result.point).style.format({"pairs": "{:.0%}"})
 
 # %% tags=["remove-input"]
 axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
@@ -253,7 +253,7 @@ axes = figures.ks_figure(models["y"], models[["truth", "overconfident", "shifted
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
 # %% tags=["remove-input"]
-by_rows = examples.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
+by_rows = study.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
 ax = figures.ece_bias(by_rows)
 
 # %% [markdown]
@@ -264,7 +264,7 @@ ax = figures.ece_bias(by_rows)
 
 # %% tags=["remove-input"]
 chosen = models[["y", "truth", "coarse", "overconfident"]]
-facets = figures.ece_and_bins(examples.ece_by_bins(chosen, replicates=2 * draws, seed=seed))
+facets = figures.ece_and_bins(study.ece_by_bins(chosen, replicates=2 * draws, seed=seed))
 
 # %% [markdown]
 # The bootstrap does not help. Its intervals lie about the *estimate*, so that those of errors near 0 lie
@@ -272,7 +272,7 @@ facets = figures.ece_and_bins(examples.ece_by_bins(chosen, replicates=2 * draws,
 # rows:
 
 # %% tags=["remove-input"]
-held = examples.coverage(trials=draws, seed=seed)
+held = study.coverage(trials=draws, seed=seed)
 held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 
 # %% [markdown]

@@ -70,10 +70,9 @@ profile = default_profile(profile)
 settings = profiles.profile_of(profile, globals())
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
-from probnb.chapters.synthetic import figures, study
-from probnb.plots.faces import face_grid
+from probnb.chapters import synthetic as chapter
 from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
+from probnb.plots.style import face_grid, use_style
 from probnb.training.batches import device_type, precision_of
 
 use_style()
@@ -117,7 +116,7 @@ run = write_results(
 
 # %% tags=["remove-input"]
 columns = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
-axes = figures.overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
+axes = chapter.overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
 
 # %% [markdown]
 # Each blue point is a test face: its prediction across, its true probability up. Black marks are the
@@ -128,7 +127,7 @@ axes = figures.overfitting_figure(y, p, predictions[columns], discrete=scenario 
 # %% tags=["remove-input"]
 from IPython.display import Markdown, display
 
-kept = study.kept_start(outcome.chosen)
+kept = chapter.kept_start(outcome.chosen)
 note = (
     "Kept its start: **{}**. No epoch of its fine-tuning had a lower validation cross entropy than "
     "the early-stopped network that it began from, so its predictions, and its panels and lines "
@@ -144,7 +143,7 @@ display(*[Markdown(note.format(label)) for label in kept])
 # `data_dir`, the same notebook runs on the photographs of UTKFace.
 
 # %% tags=["remove-input"]
-study.facts(splits, run, outcome).style.hide(axis=1).set_table_attributes('class="sentences"')
+chapter.facts(splits, run, outcome).style.hide(axis=1).set_table_attributes('class="sentences"')
 
 # %% [markdown]
 # ## The task
@@ -152,7 +151,7 @@ study.facts(splits, run, outcome).style.hide(axis=1).set_table_attributes('class
 # %% tags=["remove-input"]
 test = splits.test
 if data_dir is None:  # drawn faces only: photographs of people stay out of the report
-    some = figures.spread_of_ages(test.groups, 24)
+    some = chapter.spread_of_ages(test.groups, 24)
     axes = face_grid(test.inputs[some], ages=test.groups[some], columns=12)
 
 # %% [markdown]
@@ -163,7 +162,7 @@ if data_dir is None:  # drawn faces only: photographs of people stay out of the 
 
 # %% tags=["remove-input"]
 train = splits.train
-axes = figures.scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
+axes = chapter.scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
 
 # %% [markdown]
 # ## Learning curves
@@ -173,7 +172,7 @@ axes = figures.scenario_figure(scenario, train.groups, train.probabilities, trai
 # gets worse. From forty epochs on the lines are means over five, as in the paper.
 
 # %% tags=["remove-input"]
-axes = figures.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
+axes = chapter.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
 
 # %% [markdown]
 # ## Fine-tuning
@@ -184,7 +183,7 @@ axes = figures.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1
 # crosses are calibration epochs.
 
 # %% tags=["remove-input"]
-facets = figures.finetuning_figure(outcome)
+facets = chapter.finetuning_figure(outcome)
 
 # %% [markdown]
 # The values that validation cross entropy chose, and how many calibration epochs lie behind each kept
@@ -226,7 +225,7 @@ comparison[["AUC", "NLL"]]
 # ## Reliability of every method
 
 # %% tags=["remove-input"]
-axes = reliability_grid(y, figures.labelled(predictions), p=p)
+axes = reliability_grid(y, chapter.labelled(predictions), p=p)
 
 # %% [markdown]
 # ## What this run shows
@@ -236,7 +235,7 @@ axes = reliability_grid(y, figures.labelled(predictions), p=p)
 # the interval leaves out 0.
 
 # %% tags=["remove-input"]
-study.verdicts(result, outcome.chosen).style.set_table_attributes('class="sentences"')
+chapter.verdicts(result, outcome.chosen).style.set_table_attributes('class="sentences"')
 
 # %% [markdown]
 # There is one training of each row, and the intervals say nothing about another seed. How much that
@@ -245,9 +244,9 @@ study.verdicts(result, outcome.chosen).style.set_table_attributes('class="senten
 # for stays empty):
 
 # %% tags=["remove-input"]
-study.member_errors(outcome).describe()[["count", "mean", "std", "min", "max"]].to_frame().T.round(
-    2
-)
+chapter.member_errors(outcome).describe()[
+    ["count", "mean", "std", "min", "max"]
+].to_frame().T.round(2)
 
 # %% [markdown]
 # Of two rows that were trained apart, a difference of less than about 2.8 of these standard

@@ -127,7 +127,7 @@ ax = figures.landscape(panels["aspect ratio"], gamma)
 # $$
 #
 # What is left to integrate is smooth in $K_1$ and $K_2$ at any norm: 34 points for each give fifteen
-# digits (`probnb.theory.logistic_normal`). The same trick yields the expected cross entropy and the whole
+# digits (`probnb.theory.errors`). The same trick yields the expected cross entropy and the whole
 # reliability curve $q \mapsto P(y = 1 \mid \hat p = q)$.
 #
 # ## Early learning: Theorem A.1
@@ -203,10 +203,10 @@ axes = figures.lemma_figure(slopes, gaps)
 # separator's, and 95 % of all predictions on fresh data are within 0.001 of 0 or 1.
 
 # %%
-run = study.memorise(model, eta / 4, iterations)
+late, angles, separable = study.memorise(model, eta / 4, iterations)
 
 # %% tags=["remove-input"]
-axes = figures.memorisation_figure(run)
+axes = figures.memorisation_figure(late, angles)
 
 # %% [markdown]
 # ### The threshold
@@ -248,16 +248,16 @@ ax = figures.phase_figure(critical, phase_gammas, phase_n)
 # resampled labels, where there is nothing to memorise, it ends at 1.2.
 
 # %%
-appendix = study.appendix_b(
+recorded, observed, resampled = study.appendix_b(
     Model(appendix_n, 1.0, 1.0, gamma_0, replicates=3, seed=seed, device=device),
     iterations=appendix_iterations,
 )
 
 # %% tags=["remove-input"]
-axes = figures.appendix_b_panels(appendix, seed)
+axes = figures.appendix_b_panels(observed, resampled, seed)
 
 # %% tags=["remove-input"]
-ax = figures.appendix_b_curves(appendix)
+ax = figures.appendix_b_curves(recorded, observed, resampled)
 
 # %% [markdown]
 # ## Beyond the paper: what goes wrong when a model memorises
@@ -430,7 +430,7 @@ coarse.style.format("{:.3f}")
 if as_written:
     from probnb.theory import mse_parts
     from probnb.theory.descent import collapsed
-    from probnb.theory.separability import separability_threshold
+    from probnb.theory.model import separability_threshold
 
     mean = 100 * panels["step size"][r"$\eta$ = 0.4"].mse.mean(axis=0)
     assert mean.argmin() == 4 and (mean[1:5] < mean[:4]).all(), mean
@@ -441,18 +441,18 @@ if as_written:
     assert ((most["slope"] - most["limit"] / 2) / most["error"]).abs().max() > 45
     gap = gaps.groupby("eta")[["parameters", "errors"]].mean()
     assert (gap.iloc[1:].to_numpy() / gap.iloc[:-1].to_numpy() - 2 < 0.2).all()
-    assert run.separable.sum() == 8 and abs(separability_threshold(1.0) - 0.44) < 0.005
-    assert run.path.norm[:, -1].mean() > 100 and run.angle[:, -1].mean() < 0.03
-    assert abs(run.path.time[:, -1].mean() / 2.302585 - 28) < 1
-    assert round(100 * collapsed(run.path.norm[:, -1].mean())) == 95
+    assert separable.sum() == 8 and abs(separability_threshold(1.0) - 0.44) < 0.005
+    assert late.norm[:, -1].mean() > 100 and angles[:, -1].mean() < 0.03
+    assert abs(late.time[:, -1].mean() / 2.302585 - 28) < 1
+    assert round(100 * collapsed(late.norm[:, -1].mean())) == 95
     formula = separability_threshold(phase_gammas)
     middle = [sorted(row)[len(row) // 2 - 1 : len(row) // 2 + 1] for row in critical]
     assert all(abs(sum(m) / 2 - k) < 0.03 for m, k in zip(middle, formula))
     assert (round(formula[0], 2), round(formula[-1], 2)) == (0.5, 0.22)
-    finite, fresh = (100 * r.mse.mean(axis=0) for r in (appendix.observed, appendix.resampled))
+    finite, fresh = (100 * r.mse.mean(axis=0) for r in (observed, resampled))
     best = finite.argmin()
     assert [round(finite[0], 1), round(finite[best], 1), round(finite[-1])] == [9.1, 7.3, 19]
-    assert appendix.iterations[best] == 30 and abs(fresh[-1] - 1.2) < 0.1
+    assert recorded[best] == 30 and abs(fresh[-1] - 1.2) < 0.1
     parts = [100 * v.mean(axis=0) for v in mse_parts(path.norm, path.along, path.gamma)]
     total = parts[0] + parts[1]
     at = total.argmin()

@@ -126,7 +126,9 @@ def test_reader(path, data, scale):
     from probnb.report import read_predictions
 
     path.write_bytes(data)
-    table = only_named_errors(lambda: read_predictions(path, scale=scale), "mine.csv")
+    table = only_named_errors(
+        lambda: read_predictions(path, scale=scale), "mine.csv", "column", "scale"
+    )
     if table is not None:
         sound(table)
 
@@ -137,7 +139,7 @@ def test_reader_on_noise(path, data):
     from probnb.report import read_predictions
 
     path.write_bytes(data)
-    only_named_errors(lambda: read_predictions(path), "mine.csv")
+    only_named_errors(lambda: read_predictions(path), "mine.csv", "column")
 
 
 CELLS = st.one_of(
@@ -242,14 +244,14 @@ def tables(draw):
 @fuzz(0.04)
 def test_report(frame, bins, replicates):
     from probnb.report import check_table, make_report
-    from probnb.report.cells import FORMS
+    from probnb.report.tell import FORMS
 
     cluster = "cluster" if "cluster" in frame else None
     table = only_named_errors(lambda: check_table(frame, cluster=cluster), "column")
     if table is None:
         return
     report = only_named_errors(
-        lambda: make_report(table, bins=bins, replicates=replicates, calibrators=["platt"]),
+        lambda: make_report(table, bins=bins, replicates=replicates),
         "bins", "replicates",
     )  # fmt: skip
     if report is None:

@@ -6,10 +6,9 @@ Appendix H ("Calibration Baselines").
 """
 
 from .common import logits_from_probabilities
-from .dirichlet import BetaCalibration, DirichletCalibration
 from .gain_parts import PARTS, gain_parts
 from .nonparametric import HistogramBinning, IsotonicCalibration, IsotonicMixNMatch, MixNMatch
-from .scaling import PlattScaling, TemperatureScaling
+from .parametric import BetaCalibration, DirichletCalibration, PlattScaling, TemperatureScaling
 from .storage import CALIBRATORS, load, save
 
 __all__ = [

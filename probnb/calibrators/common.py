@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from pandas import factorize
 from scipy.sparse import issparse
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..metrics.registry import CLIP
 from ..metrics.sample import check_row_weights
-from ..metrics.scores import CLIP
 from ..validation import check_integer, check_probabilities, refuse_masked
 
-__all__ = ["cross_fit_folds", "logits_from_probabilities"]
-
-LARGEST = 1e150
-"""Logits beyond it are no logits, and their squares no numbers."""
-
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
-EXCESS = 1e-9  # log-loss above the optimum at which a fit counts as having reached it
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -59,31 +50,21 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If `X` has another shape or a value that is not finite, or `y` is not of two classes.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the best map cannot be reached.
         """
         refuse_masked(X, "X")
         refuse_masked(y, "y")
-        X, y = _as_columns(X), np.asarray(y) if isinstance(y, (list, tuple)) else y
-        X, y = _validate(self, X, y)
+        y = np.asarray(y) if isinstance(y, (list, tuple)) else y
+        X, y = validate_data(self, _as_columns(X), y, dtype=np.float64)
         check_classification_targets(y)
         kept, weights = check_row_weights(sample_weight, len(y), "sample_weight")
         if kept is not None:
             X, y = X[kept], y[kept]
         self.classes_, y = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            kind = type_of_target(y)
+        if len(self.classes_) != 2:
+            kind = "one class only" if len(self.classes_) < 2 else type_of_target(y)
             raise ValueError(
-                "Only binary classification is supported: y must hold two classes; "
-                f"The type of the target is {kind}, with {len(self.classes_)} classes."
-            )
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold two classes; got one class only, {self.classes_[0]!r}, from which "
-                "no calibration can be learnt."
+                "Only binary classification is supported: y must hold two classes. The type of the "
+                f"target is {kind}; got {self.classes_[:5]}."
             )
         weights = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
         self._fit(X, self._log_odds(X), y.astype(np.float64), weights)
@@ -104,7 +85,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         refuse_masked(X, "X")
-        X = _validate(self, _as_columns(X), reset=False)
+        X = validate_data(self, _as_columns(X), dtype=np.float64, reset=False)
         return self._map(X, self._log_odds(X))
 
     def predict(self, X):
@@ -128,12 +109,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"X must hold two columns of logits, or one of log-odds; got {X.shape[1]} columns."
             )
-        large = (np.abs(X) > LARGEST).any(axis=1)
-        if large.any():
-            row = int(np.argmax(large))
-            raise ValueError(
-                f"X must hold logits of at most {LARGEST:g} in size; got {X[row]} in row {row}."
-            )
+        if (largest := np.abs(X).max()) > 1e150:  # whose squares are no numbers
+            raise ValueError(f"X must hold logits of at most 1e150 in size; got {largest:g}.")
         return X[:, 0] if X.shape[1] == 1 else X[:, 1] - X[:, 0]
 
     def __sklearn_tags__(self):
@@ -142,23 +119,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _validate(calibrator, *data, **options):
-    """scikit-learn's checks, and for columns of objects those that it leaves to NumPy."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", np.exceptions.ComplexWarning)
-        try:
-            return validate_data(calibrator, *data, dtype=np.float64, **options)
-        except (OverflowError, np.exceptions.ComplexWarning) as error:
-            raise ValueError(f"X must hold real numbers below 1e308 in size; {error}.") from None
-
-
 def logits_from_probabilities(p):
     r"""Two columns of logits whose softmax gives the probabilities.
 
     Parameters
     ----------
     p : array-like of shape (n,)
-        Probabilities of outcome 1. As in `probnb.metrics.scores.nll`, they are moved into
+        Probabilities of outcome 1. As in `probnb.metrics.registry.nll`, they are moved into
         [2.2e-16, 1 - 2.2e-16] first, so that 0 and 1 get log-odds of -36.04 and 36.04 in place
         of infinite ones.
 
@@ -209,12 +176,6 @@ def cross_fit_folds(y, groups=None, folds=5, seed=0):
     """
     codes, number = (None, len(y)) if groups is None else (factorize(groups)[0], len(set(groups)))
     folds = min(check_integer(folds, "folds", 2), int(min(y.sum(), (1 - y).sum())), number)
-    if folds < 2:
-        raise ValueError(
-            "y_true must have two rows of each outcome, and groups two groups; got "
-            f"{int(y.sum())} ones in {len(y)} rows"
-            + ("." if groups is None else f" and {number} groups.")
-        )
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     splits = list(kind(folds, shuffle=True, random_state=seed).split(y, y, codes))
     if not all(np.ptp(y[train]) > 0 for train, _ in splits):
@@ -229,8 +190,7 @@ def two_columns(log_odds):
 
 def rms(x, weights):
     """Root mean square of a vector, 1 if that is 0 (so that it can divide)."""
-    largest = np.abs(x).max()
-    return largest * np.sqrt(weights @ (x / largest) ** 2) if largest > 0 else 1.0
+    return float(np.sqrt(weights @ x**2)) or 1.0
 
 
 def log_loss(log_odds, y, weights):
@@ -238,22 +198,8 @@ def log_loss(log_odds, y, weights):
     return weights @ (y * np.logaddexp(0, -log_odds) + (1 - y) * np.logaddexp(0, log_odds))
 
 
-def unreached(calibrator, excess, why):
-    """Warn that a fit stopped short of its optimum, and by how much."""
-    text = f"{type(calibrator).__name__} stops up to {excess:.1e} above its best log-loss: {why}."
-    warnings.warn(text, ConvergenceWarning, stacklevel=4)
-
-
 def _as_columns(X):
-    """Make a vector of log-odds a column; leave to scikit-learn what it checks itself."""
     if issparse(X) or hasattr(X, "columns"):
         return X
     X = np.asarray(X)
-    if X.dtype == object:
-        try:
-            X = X.astype(np.float64)
-        except OverflowError as error:  # an integer of hundreds of digits
-            raise ValueError(f"X must hold logits; {error}.") from None
-        except (TypeError, ValueError):
-            pass  # scikit-learn says what is wrong
     return X.reshape(-1, 1) if X.ndim == 1 else X

@@ -12,20 +12,17 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
-from ..metrics.intervals import clustered_mean
-from ..metrics.sample import check_row_weights
-from ..metrics.scores import kl_rows, nll_rows
-from ..validation import check_pair, check_probabilities, check_same_length, check_vector
+from ..metrics.differences import clustered_mean
+from ..metrics.registry import kl_rows, nll_rows
+from ..metrics.sample import check_groups, check_row_weights, check_sample
 from .common import cross_fit_folds, logits_from_probabilities
-from .scaling import PlattScaling, fit_intercept
-
-__all__ = ["PARTS", "gain_parts"]
+from .parametric import PlattScaling, fit_intercept
 
 PARTS = ("bias", "slope", "monotone", "ranking")
 """The parts of a gain, in the order of the ladder."""
 
 
-def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0, level=0.95):
+def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0):
     r"""Split what `b` scores better than `a` into bias, slope, monotone map and ranking.
 
     Parameters
@@ -46,8 +43,6 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
         A row's maps are fitted to the other folds (fewer where a class or the groups are few).
     seed : int, default=0
         Seed that shuffles rows, or groups, into folds.
-    level : float, default=0.95
-        Coverage aimed at by the intervals, in (0, 1).
 
     Returns
     -------
@@ -83,21 +78,12 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
     >>> parts.loc["brier", "gain"][["bias", "total"]].round(3).to_dict()
     {'bias': 0.036, 'total': 0.036}
     """
-    y, a = check_pair(y_true, a, ("y_true", "a"))
-    b = check_probabilities(b, "b")
-    check_same_length(a, b, ("a", "b"))
-    if p is not None:
-        p = check_probabilities(p, "p")
-        check_same_length(p, y, ("p", "y_true"))
-    if groups is not None:
-        groups = check_vector(groups, "groups")
-        check_same_length(groups, y, ("groups", "y_true"))
-    kept, weights = check_row_weights(weights, len(y))
-    if kept is not None:
-        y, a, b, p, groups = (None if x is None else x[kept] for x in (y, a, b, p, groups))
+    pair = [check_sample(y_true, x, weights, p, names=("y_true", n)) for n, x in zip("ab", (a, b))]
+    groups = check_groups(groups, len(y_true), check_row_weights(weights, len(y_true))[0])
+    y, p, weights = pair[0].y, pair[0].p, pair[0].weights
     share = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
     splits = cross_fit_folds(y, groups, folds, seed)
-    rungs = [_climb(y, x, share, splits) for x in (a, b)]
+    rungs = [_climb(y, sample.p_hat, share, splits) for sample in pair]
     scores = {"brier": lambda q: (q - y) ** 2, "nll": lambda q: nll_rows(y, q)}
     if p is not None:
         scores |= {"mse_p": lambda q: (q - p) ** 2, "kl_p": lambda q: kl_rows(p, q)}
@@ -107,7 +93,7 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0,
             left = np.array([score(x) - score(z) for x, z in zip(*rungs)])  # after each rung
             terms = [*(left[:-1] - left[1:]), left[-1], left[0]]
         for part, term in zip((*PARTS, "total"), terms):
-            rows[metric, part] = clustered_mean(term, share, groups, level)
+            rows[metric, part] = clustered_mean(term, share, groups)
     index = pd.MultiIndex.from_tuples(rows, names=["metric", "part"])
     return pd.DataFrame(list(rows.values()), index, ["gain", "std", "low", "high"])
 

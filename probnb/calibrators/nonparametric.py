@@ -1,18 +1,16 @@
-"""Calibrators that follow the outcomes: isotonic regression, binning, and Mix-n-Match."""
+"""Maps that follow the data: isotonic regression, histogram binning and Mix-n-Match."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 from sklearn.isotonic import IsotonicRegression
 
 from ..metrics.sample import bin_starts
 from ..validation import check_integer
-from .common import EXCESS, Calibrator, unreached
-from .scaling import fit_slope
-
-__all__ = ["HistogramBinning", "IsotonicCalibration", "IsotonicMixNMatch", "MixNMatch"]
+from .common import Calibrator
+from .parametric import fit_slope
 
 
 class IsotonicCalibration(Calibrator):
@@ -119,8 +117,7 @@ class MixNMatch(Calibrator):
     temperature_ : float
         T, that of `TemperatureScaling`.
     weights_ : ndarray of shape (3,)
-        w, not negative, sum 1: the mixture of least log-loss, which is convex in w and is found by
-        Newton's method on its active set.
+        w, not negative, sum 1: the mixture of least log-loss, which is convex in w.
     thresholds_, values_ : ndarray of shape (k,), or None
         The last step, a map of the mixture; None without it.
     classes_ : ndarray of shape (2,)
@@ -154,19 +151,14 @@ class MixNMatch(Calibrator):
         log_likelihood = np.column_stack(
             [log_expit(signed / self.temperature_), log_expit(signed), np.full(len(y), -np.log(2))]
         )
-        self.weights_, excess = mixture_weights(log_likelihood, weights)
-        if excess > EXCESS:
-            unreached(self, excess, "the weights of the mixture did not converge")
+        self.weights_ = mixture_weights(log_likelihood, weights)
         self.thresholds_ = self.values_ = None
         if self.isotonic:
             self.thresholds_, self.values_ = _steps(self._mixture(log_odds), y, weights)
 
     def _mixture(self, log_odds):
-        return (
-            self.weights_[0] * expit(log_odds / self.temperature_)
-            + self.weights_[1] * expit(log_odds)
-            + self.weights_[2] / 2
-        )
+        first, second, third = self.weights_
+        return first * expit(log_odds / self.temperature_) + second * expit(log_odds) + third / 2
 
     def _map(self, X, log_odds):
         p = self._mixture(log_odds)
@@ -207,49 +199,18 @@ def _steps(x, y, weights):
 
 
 def mixture_weights(log_likelihood, weights):
-    """Find the mixture of given components of least mean -log(sum_j v_j L_ij).
-
-    Without its constraint, sum v = 1, but with sum v added, the problem has the same solution; it
-    is convex, and Newton's quadratic model under v >= 0 is a non-negative least squares problem.
-
-    Parameters
-    ----------
-    log_likelihood : ndarray of shape (n, k)
-        log L of each row under each component.
-    weights : ndarray of shape (n,)
-        Weights of the rows with the sum 1.
-
-    Returns
-    -------
-    v : ndarray of shape (k,)
-        The best weights of the components.
-    excess : float
-        How far the loss may be above its least value: the largest mean of L_ij / sum_k v_k L_ik
-        over components, less 1 (which the optimum's is).
-    """
+    """Find the mixture of given components of least mean -log(sum_j v_j L_ij)."""
     L = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
     k = L.shape[1]
 
-    def loss(v):
-        with np.errstate(divide="ignore"):
-            return v.sum() - weights @ np.log(L @ v)
+    def loss(v):  # least on the simplex, where the sum of v is 1
+        mixed = L @ v + np.finfo(float).tiny
+        return v.sum() - weights @ np.log(mixed), 1 - (weights / mixed) @ L
 
-    v = np.full(k, 1 / k)
-    for _ in range(100):
-        share = L / (L @ v)[:, None]
-        gradient = weights @ share
-        excess = max(0.0, gradient.max() - 1)
-        if excess < 1e-13:
-            break
-        hessian = (share.T * weights) @ share
-        root = np.linalg.cholesky(hessian + 1e-12 * np.trace(hessian) * np.eye(k))
-        step = nnls(root.T, np.linalg.solve(root, hessian @ v + gradient - 1))[0] - v
-        here, size = loss(v), 1.0
-        while loss(v + size * step) > here + 1e-4 * size * (step @ (1 - gradient)) and size > 1e-9:
-            size /= 2
-        if size <= 1e-9:  # no lower point within rounding: the old rule, which never rises
-            v = v * gradient
-            continue
-        v = v + size * step
-    v = v / v.sum()
-    return v, max(0.0, float((weights @ (L / (L @ v)[:, None])).max() - 1))
+    v = minimize(
+        loss, np.full(k, 1 / k), jac=True, method="L-BFGS-B", bounds=[(0, None)] * k,
+        options={"ftol": 0, "gtol": 1e-13, "maxiter": 1000},
+    ).x  # fmt: skip
+    for _ in range(20):  # the old rule never rises, and gives the last digits
+        v = v * (weights @ (L / (L @ v)[:, None]))
+    return v / v.sum()

@@ -10,11 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..store import replace_file
-from .dirichlet import BetaCalibration, DirichletCalibration
 from .nonparametric import HistogramBinning, IsotonicCalibration, IsotonicMixNMatch, MixNMatch
-from .scaling import PlattScaling, TemperatureScaling
-
-__all__ = ["CALIBRATORS", "load", "save"]
+from .parametric import BetaCalibration, DirichletCalibration, PlattScaling, TemperatureScaling
 
 CALIBRATORS = {
     "temperature": TemperatureScaling,
@@ -67,14 +64,13 @@ def save(path, calibrator):
         )
     check_is_fitted(calibrator)
     parameters = calibrator.get_params()
-    fitted = {k: v for k, v in vars(calibrator).items() if k not in parameters}
     content = {
         "version": VERSION,
         "class": kind.__name__,
-        "parameters": {name: _encode(value, name) for name, value in parameters.items()},
-        "fitted": {name: _encode(value, name) for name, value in fitted.items()},
+        "parameters": parameters,
+        "fitted": {k: v for k, v in vars(calibrator).items() if k not in parameters},
     }
-    text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
+    text = _written(content | {"sha256": _digest(content)}, indent=1)
     replace_file(path, lambda temporary: Path(temporary).write_text(text + "\n", encoding="utf-8"))
 
 
@@ -98,24 +94,18 @@ def load(path):
     ValueError
         If it is damaged, no calibrator, or of another version.
     """
+    text = Path(path).read_bytes()
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        digest = content.pop("sha256")
-        version = content["version"]
-    except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        content = json.loads(text)
+        if content.pop("sha256") != _digest(content) or content["version"] != VERSION:
+            raise ValueError(f"it was changed, or is not of version {VERSION}")
+        parameters = {name: _decode(value) for name, value in content["parameters"].items()}
+        calibrator = _known()[content["class"]](**parameters)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"path must be a calibrator saved by probnb; {path} is damaged or something else "
-            f"({type(error).__name__})."
+            f"path must be a calibrator saved by probnb; {path} is damaged or something else: "
+            f"{type(error).__name__}, {error}."
         ) from None
-    if version != VERSION:
-        raise ValueError(f"path must be of version {VERSION}; {path} is of version {version!r}.")
-    if digest != _digest(content):
-        raise ValueError(f"path must be as it was saved; {path} was changed or damaged since.")
-    if content["class"] not in _known():
-        known = ", ".join(_known())
-        raise ValueError(f"path must hold one of {known}; {path} holds {content['class']!r}.")
-    parameters = {name: _decode(value) for name, value in content["parameters"].items()}
-    calibrator = _known()[content["class"]](**parameters)
     for name, value in content["fitted"].items():
         setattr(calibrator, name, _decode(value))
     return calibrator
@@ -126,24 +116,24 @@ def _known():
 
 
 def _digest(content):
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_written(content, sort_keys=True).encode()).hexdigest()
 
 
-def _encode(value, name):
-    """Return a number, text, None, tuple or array as JSON holds it; every digit of a float."""
-    if isinstance(value, np.ndarray):
-        dtype = "object" if value.dtype == object else value.dtype.str
-        return {"dtype": dtype, "values": [_encode(v, name) for v in value.tolist()]}
-    if isinstance(value, tuple | list):
-        return [_encode(v, name) for v in value]
+def _written(content, **options):
+    return json.dumps(content, allow_nan=False, default=_encode, **options)
+
+
+def _encode(value):
     if isinstance(value, np.generic):
         return value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise ValueError(f"{name} must be numbers or text to be saved; got {type(value).__name__}.")
+    if not isinstance(value, np.ndarray):
+        name = type(value).__name__
+        raise ValueError(f"calibrator must hold numbers or text to be saved; got {name}.")
+    dtype = "object" if value.dtype == object else value.dtype.str
+    return {"dtype": dtype, "values": value.tolist()}
 
 
 def _decode(value):
     if isinstance(value, dict):
         return np.array(value["values"], dtype=value["dtype"])
-    return tuple(map(_decode, value)) if isinstance(value, list) else value
+    return tuple(value) if isinstance(value, list) else value

@@ -24,8 +24,7 @@ from ..data.faces import load_faces
 from ..experiment.plan import cost_of, lineage, passes, plan
 from ..experiment.results import collect, on_test
 from ..experiment.run import run_jobs
-from ..metrics import METRICS, Difference, difference, evaluate, holm
-from ..metrics import several as outcomes
+from ..metrics import METRICS, Difference, difference, evaluate, evaluate_outcomes, holm
 from ..notebook import find_path, results_path
 from ..scenarios import SCENARIOS
 from ..store import machine
@@ -172,7 +171,7 @@ def _judge_three(rows, jobs, fits, data):
         p_hat = done.logits[f"{rows[name].method.epoch}_test"].double().softmax(1).numpy()
         kept = {"val_ce": done.val_ce, "epoch": done.best_epoch}
         kept["kept_start"] = job.start is not None and done.best_epoch == 0
-        found[name] = outcomes.evaluate(y, p_hat, p) | kept
+        found[name] = evaluate_outcomes(y, p_hat, p) | kept
     return found
 
 

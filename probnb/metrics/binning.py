@@ -1,25 +1,25 @@
-"""Quantile bins of predictions, and the calibration errors read off the sorted predictions.
+"""Quantile bins of predictions, and what is read off them: calibration errors and their parts.
 
 One rule decides every bin of the project, `probnb.metrics.sample.bin_cuts`: reliability diagrams,
 ECE, MCE and their bootstrap, the decomposition of the Brier score, histogram binning and the
-empirical probabilities of CaPE.
+empirical probabilities of CaPE. The ECE of a finite sample is never 0, however well calibrated the
+model: here are its bias taken off, errors that have no bins, and the values that chance would give.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.fft import dct, idct
+from scipy.optimize import brentq
+from scipy.special import erf
 
-from ..validation import check_choice, check_integer
-from .sample import bin_starts, check_sample, effective_rows
-
-__all__ = ["ReliabilityBins", "ece", "ks_curves", "ks_error", "mce", "reliability_bins"]
+from ..validation import check_choice, check_integer, check_probabilities
+from .sample import FEWEST, bin_starts, check_row_weights, check_sample, effective_rows
 
 BINS = 15
 """Number of bins in the paper."""
-
-WEIGHTINGS = ("rows", "plain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +105,7 @@ def reliability_bins(y_true, y_prob, bins=BINS, weights=None):
     >>> table.count
     array([2, 2, 2])
     """
-    return sample_bins(check_sample(y_true, y_prob, weights), check_integer(bins, "bins"))
-
-
-def sample_bins(sample, bins):
-    """Return the `ReliabilityBins` of a checked sample."""
+    sample, bins = check_sample(y_true, y_prob, weights), check_integer(bins, "bins")
     p, y = sample.p_hat[sample.order], sample.y[sample.order]
     w = np.ones(len(p)) if sample.weights is None else sample.weights[sample.order]
     starts = bin_starts(p, w, bins)
@@ -166,7 +162,7 @@ def ece(y_true, y_prob, bins=BINS, weighting="rows", weights=None):
     >>> round(ece([1, 1, 1, 0, 0], [0.9] * 5), 3)
     0.3
     """
-    check_choice(weighting, WEIGHTINGS, "weighting")
+    check_choice(weighting, ("rows", "plain"), "weighting")
     sample = check_sample(y_true, y_prob, weights)
     return float(ece_ranked(sample.ranked, check_integer(bins, "bins"), weighting)[0])
 
@@ -277,3 +273,285 @@ def ks_error(y_true, y_prob, weights=None):
 def ks_ranked(ranked):
     """Return the KS error under each set of weights."""
     return np.abs(ranked.gap_up_to).max(axis=1) / ranked.total
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """The parts of the Brier score; see `brier_decomposition` for their formulas.
+
+    Attributes
+    ----------
+    calibration : float
+        Squared gaps between mean prediction and mean outcome of a bin (also: reliability).
+    refinement : float
+        Variance of the outcomes within the bins: ``uncertainty - resolution``.
+    resolution : float
+        Variance of the bins' mean outcomes.
+    uncertainty : float
+        Variance of all outcomes.
+    within_variance : float
+        Variance of the predictions within the bins; 0 without bins.
+    within_covariance : float
+        Covariance of predictions and outcomes within the bins; 0 without bins.
+    """
+
+    calibration: float
+    refinement: float
+    resolution: float
+    uncertainty: float
+    within_variance: float
+    within_covariance: float
+
+    @property
+    def total(self):
+        """The Brier score: calibration + refinement + variance - 2 covariance within bins."""
+        within = self.within_variance - 2 * self.within_covariance
+        return self.calibration + self.refinement + within
+
+
+def brier_decomposition(y_true, y_prob, bins=None, weights=None):
+    r"""Split the Brier score into calibration and refinement (uncertainty less resolution).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    bins : int, optional
+        Number of quantile bins. By default each distinct prediction is its own group, which is the
+        paper's decomposition.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
+
+    Returns
+    -------
+    BrierDecomposition
+        The parts, whose `total` is the score to rounding, with bins and without.
+
+    Notes
+    -----
+    Appendix E of the paper, exact for groups of equal predictions. With groups k of mean
+    prediction :math:`q_k`, mean outcome :math:`\bar y_k` and weight :math:`w_k = n_k / N`:
+    calibration :math:`\sum w_k (q_k - \bar y_k)^2`, refinement
+    :math:`\sum w_k \bar y_k (1 - \bar y_k)`, resolution :math:`\sum w_k (\bar y_k - \bar y)^2`.
+    Bins of unequal predictions need two terms more [1]_: the variance
+    :math:`\frac1N \sum_i (\hat p_i - q_{k(i)})^2` and the covariance
+    :math:`\frac1N \sum_i (\hat p_i - q_{k(i)})(y_i - \bar y_{k(i)})`.
+
+    References
+    ----------
+    .. [1] D. Stephenson, C. Coelho and I. Jolliffe, "Two extra components in the Brier score
+       decomposition", Weather and Forecasting 23, 2008.
+
+    Examples
+    --------
+    >>> parts = brier_decomposition([0, 1, 1, 1], [0.5, 0.5, 0.9, 0.9])
+    >>> round(parts.calibration, 4), round(parts.refinement, 4), round(parts.total, 4)
+    (0.005, 0.125, 0.13)
+    """
+    sample = check_sample(y_true, y_prob, weights)
+    if bins is None:
+        ranked = sample.ranked
+        q, weight = ranked.values, ranked.mass[0] / ranked.total[0]
+        outcome = ranked.ones[0] / ranked.mass[0]
+        group = np.searchsorted(q, sample.p_hat)
+    else:
+        table = reliability_bins(y_true, y_prob, bins, weights)
+        q, outcome, weight = table.mean_prediction, table.mean_outcome, table.weight
+        group = table.assign(sample.p_hat)
+    base = sample.mean(sample.y)
+    spread = sample.p_hat - q[group]
+    return BrierDecomposition(
+        calibration=float(weight @ (q - outcome) ** 2),
+        refinement=float(weight @ (outcome * (1 - outcome))),
+        resolution=float(weight @ (outcome - base) ** 2),
+        uncertainty=base * (1 - base),
+        within_variance=sample.mean(spread**2),
+        within_covariance=sample.mean(spread * (sample.y - outcome[group])),
+    )
+
+
+CELLS = 4096
+"""Cells of the grid on which `ece_smooth` smooths residuals."""
+
+
+def ece_debiased(y_true, y_prob, bins=BINS, weights=None):
+    r"""Expected calibration error less its estimated bias.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    bins : int, default=15
+        Number of bins, B.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter. They say how much
+        a row stands for, not how often it was seen: the noise of a bin is that of its effective
+        rows (see `ReliabilityBins`).
+
+    Returns
+    -------
+    float
+        The error; it may be negative. Of a calibrated model's bias :math:`\sqrt2 - 1`, or 41 %,
+        is taken off; where gaps exceed their noise little bias is left.
+
+    Notes
+    -----
+    The debiased estimator of [1]_ in closed form. If the mean outcome of a bin is normal about its
+    expectation with variance :math:`s_b^2 = \bar y_b (1 - \bar y_b) / n_b`, the absolute gap
+    :math:`|N(g_b, s_b^2)|` has the folded-normal mean
+    :math:`s_b \sqrt{2/\pi}\, e^{-g_b^2 / 2 s_b^2} + |g_b| \operatorname{erf}(|g_b| / s_b\sqrt2)`;
+    what this exceeds :math:`|g_b|` by is the bias, and is taken off.
+
+    References
+    ----------
+    .. [1] A. Kumar, P. Liang and T. Ma, "Verified uncertainty calibration", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> y, p = [0, 1] * 50, [0.4] * 50 + [0.6] * 50
+    >>> round(ece(y, p, bins=2), 3), round(ece_debiased(y, p, bins=2), 3)
+    (0.1, 0.095)
+    """
+    table = reliability_bins(y_true, y_prob, bins, weights)
+    gap = np.abs(table.gap)
+    s = np.sqrt(table.mean_outcome * (1 - table.mean_outcome) / table.effective)
+    z = np.divide(gap, s, out=np.full_like(gap, np.inf), where=s > 0)
+    z = np.minimum(z, 40)  # beyond it exp(-z^2 / 2) is 0 and erf is 1
+    folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * erf(z / np.sqrt(2))
+    return float(table.weight @ (2 * gap - folded))
+
+
+def ece_smooth(y_true, y_prob, weights=None):
+    r"""Smooth calibration error, which needs no bins and chooses its own bandwidth.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
+
+    Returns
+    -------
+    float
+        The error, in [0, 1].
+
+    Notes
+    -----
+    smECE of [1]_: residuals are smoothed over predictions with a Gaussian reflected at 0 and 1,
+
+    .. math:: e(\sigma) = \int_0^1 \Bigl|\frac1n \sum_i (y_i - \hat p_i) K_\sigma(t, \hat p_i)
+              \Bigr| dt,
+
+    and the error is the :math:`\sigma` with :math:`e(\sigma) = \sigma`. Cosines diagonalise the
+    reflected Gaussian, so that smoothing is a cosine transform times
+    :math:`e^{-(\pi k \sigma)^2 / 2}`. Residuals are shared linearly between the 4,096 cells of a
+    grid, whose width, 0.0002, bounds the error in the result.
+
+    References
+    ----------
+    .. [1] J. Błasiok and P. Nakkiran, "Smooth ECE: principled reliability diagrams via kernel
+       smoothing", ICLR 2024.
+
+    Examples
+    --------
+    >>> round(ece_smooth([1, 1, 1, 0, 0], [0.9] * 5), 3)
+    0.3
+    """
+    sample = check_sample(y_true, y_prob, weights)
+    p, w = sample.p_hat, sample.weights
+    position = np.clip(p * CELLS - 0.5, 0, CELLS - 1)  # in units of cells, from the first centre
+    left = np.minimum(position.astype(np.int64), CELLS - 2)
+    share = position - left
+    residual = (sample.y - p) / len(p) if w is None else (sample.y - p) * w / w.sum()
+    mass = np.bincount(left, residual * (1 - share), CELLS)
+    mass += np.bincount(left + 1, residual * share, CELLS)
+    if np.abs(mass).sum() == 0:
+        return 0.0
+    spectrum = dct(mass)
+    k = np.pi * np.arange(CELLS)
+
+    def excess(sigma):
+        return np.abs(idct(spectrum * np.exp(-((k * sigma) ** 2) / 2))).sum() - sigma
+
+    return float(brentq(excess, 0, 1, xtol=1e-9))
+
+
+@dataclass(frozen=True, eq=False)
+class NullBand:
+    """What a metric would be by chance if the predictions were the true probabilities.
+
+    Attributes
+    ----------
+    low, mean, high : float
+        Ends of the central 95 % and mean of the draws.
+    draws : ndarray of shape (replicates,)
+        The metric of each redrawn set of outcomes.
+    """
+
+    low: float
+    mean: float
+    high: float
+    draws: np.ndarray = field(repr=False)
+
+
+def calibration_null_band(y_prob, metric=ece, replicates=1000, seed=0, weights=None):
+    """Redraw outcomes from the predictions and measure the metric each time.
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1.
+    metric : callable, default=ece
+        Function of (y_true, y_prob) that returns a number, and of ``weights`` if there are some.
+    replicates : int, default=1000
+        Number of times that outcomes are redrawn.
+    seed : int, default=0
+        Seed of the redrawn outcomes.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter. Each row
+        draws its own outcome, whatever it weighs.
+
+    Returns
+    -------
+    NullBand
+        The band. A measured error within it is no evidence against calibration. Of fewer than
+        five rows it has no ends (NaN).
+
+    Raises
+    ------
+    ValueError
+        If probabilities are NaN or outside [0, 1] or a setting is out of range.
+
+    Notes
+    -----
+    Consistency resampling [1]_: unlike bootstrap intervals, which centre on a biased estimate, the
+    band says what calibration looks like at this sample size.
+
+    References
+    ----------
+    .. [1] J. Bröcker and L. A. Smith, "Increasing the reliability of reliability diagrams",
+       Weather and Forecasting 22, 2007.
+
+    Examples
+    --------
+    >>> band = calibration_null_band([0.5] * 100, replicates=200)
+    >>> 0 <= band.low < band.mean < band.high < 0.15
+    True
+    """
+    p = check_probabilities(y_prob)
+    replicates = check_integer(replicates, "replicates")
+    # its own stream: predictions simulated from the same seed must not meet their own numbers again
+    rng = np.random.default_rng(seed).spawn(1)[0]
+    kept, weights = check_row_weights(weights, len(p))
+    p = p if kept is None else p[kept]
+    options = {} if weights is None else {"weights": weights}
+    draws = [metric(rng.random(len(p)) < p, p, **options) for _ in range(replicates)]
+    low, high = np.quantile(draws, [0.025, 0.975]) if len(p) >= FEWEST else (np.nan, np.nan)
+    return NullBand(float(low), float(np.mean(draws)), float(high), np.array(draws))

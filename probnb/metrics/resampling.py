@@ -15,18 +15,10 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from ..validation import (
-    check_choice,
-    check_integer,
-    check_outcomes,
-    check_probabilities,
-    check_same_length,
-)
+from ..validation import check_choice, check_integer
 from .differences import compare, difference
 from .registry import METRICS, computable, evaluate_sample
-from .sample import check_groups, check_row_weights, check_truth, take
-
-__all__ = ["Bootstrap", "bootstrap"]
+from .sample import check_groups, check_row_weights, check_sample
 
 CELLS = 1 << 15
 """Weights held at a time: 256 kB, so that the work stays in the processor's cache."""
@@ -192,21 +184,21 @@ def bootstrap(
     known = computable(p is not None or votes is not None)
     metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
     replicates = check_integer(replicates, "replicates")
-    codes = check_groups(groups, len(kept), kept)
+    codes = check_groups(groups, len(y), kept)
     point = []
     for sample in samples.values():  # no comprehension: a warning names our caller
         point.append(evaluate_sample(sample, metrics))
-    rowwise = {
-        j: np.stack([METRICS[name].rows(sample) for sample in samples.values()], axis=1)
-        for j, name in enumerate(metrics)
-        if METRICS[name].rows
-    }
+    rowwise, others = {}, {}
+    for j, metric in enumerate(METRICS[name] for name in metrics):
+        if metric.rows:
+            rowwise[j] = np.stack([metric.rows(sample) for sample in samples.values()], axis=1)
+        else:
+            others[j] = metric
     values = np.empty((replicates, len(samples), len(metrics)))
     first = next(iter(samples.values()))
     n, own = len(first.y), first.weights
     rng = np.random.default_rng(seed)
-    bar = tqdm(total=replicates, desc="bootstrap", delay=3, disable=not progress, leave=False)
-    with bar:
+    with tqdm(total=replicates, desc="bootstrap", delay=3, disable=not progress) as bar:
         for start in range(0, replicates, block := max(1, CELLS // n)):
             part = slice(start, min(start + block, replicates))
             drawn = _weights(rng, part.stop - part.start, n, codes)
@@ -216,23 +208,18 @@ def bootstrap(
             total = drawn.sum(axis=1, keepdims=True)
             for j, rows in rowwise.items():
                 values[part, :, j] = _weighted_sum(drawn, rows) / total
-            others = {j: METRICS[name] for j, name in enumerate(metrics) if j not in rowwise}
             for k, sample in enumerate(samples.values() if others else ()):
                 ranked = sample.reweighted(drawn)
                 for j, metric in others.items():
-                    values[part, k, j] = _resampled(metric, sample, ranked, drawn)
+                    if metric.ranked:
+                        values[part, k, j] = metric.ranked(ranked)
+                        continue
+                    with warnings.catch_warnings(action="ignore"):  # a resample of one class, say
+                        values[part, k, j] = [metric.of(sample, weights) for weights in drawn]
             bar.update(part.stop - part.start)
     units = n if codes is None else int(codes.max()) + 1
     bias = {"kl_p": first.mean(first.votes.bias())} if votes is not None else {}
     return Bootstrap(pd.DataFrame(point, list(samples), metrics), values, units, bias)
-
-
-def _resampled(metric, sample, ranked, drawn):
-    """Return a metric that is no mean over rows under each of the drawn weights."""
-    if metric.ranked:
-        return metric.ranked(ranked)
-    with warnings.catch_warnings(action="ignore"):  # a resample of one class, say
-        return [metric.of(sample, weights) for weights in drawn]
 
 
 def _weights(rng, replicates, n, codes):
@@ -260,13 +247,8 @@ def _check_methods(y, predictions, p, weights, votes):
             "predictions must map names of methods to vectors of probabilities, or be a DataFrame "
             f"of such columns; got {type(predictions).__name__}{' without any' * without}."
         )
-    y = check_outcomes(y, "y")
-    kept, weights = check_row_weights(weights, len(y))
-    p, votes = check_truth(p, votes, y, "y")
-    samples = {}
-    for name in predictions:
-        label = f"predictions[{name!r}]"
-        p_hat = check_probabilities(predictions[name], label)
-        check_same_length(y, p_hat, ("y", label))
-        samples[name] = take(kept, y, p_hat, weights, p, votes)
-    return samples, np.ones(len(y), bool) if kept is None else kept
+    samples = {
+        name: check_sample(y, predictions[name], weights, p, votes, ("y", f"predictions[{name!r}]"))
+        for name in predictions
+    }
+    return samples, check_row_weights(weights, len(y))[0]

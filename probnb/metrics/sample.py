@@ -11,6 +11,9 @@ import pandas as pd
 from ..validation import check_pair, check_probabilities, check_same_length, check_weights
 from .votes import Votes, check_votes
 
+FEWEST = 5
+"""With fewer rows or groups than this no interval over them is given."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -89,15 +92,10 @@ class Ranked:
         """Outcomes less predictions, summed up to and at each value, of shape (k, m)."""
         return np.cumsum(self.ones - self.mass * self.values, axis=1)
 
-    @cached_property
-    def twice_rank(self):
-        """Twice the rank of the middle of each value's rows, of shape (k, m)."""
-        return 2 * self.up_to - self.mass
-
     def bin_gaps(self, bins):
         """Return weight and mean absolute gap of each bin, both (k, B); empty ones hold 0."""
         if bins not in self._bins:
-            edges = np.pad(bin_cuts(self.twice_rank, self.total, bins), ((0, 0), (1, 1)))
+            edges = np.pad(bin_cuts(2 * self.up_to - self.mass, self.total, bins), ((0, 0), (1, 1)))
             edges[:, -1] = len(self.values)
 
             def sums(cumulated):
@@ -131,35 +129,23 @@ def bin_starts(values, weights, bins):
     return first[np.concatenate([[0], cuts[(cuts > 0) & (cuts < len(first))]]).astype(int)]
 
 
-def check_truth(p, votes, y, name):
-    """Check true probabilities, or the votes in their place, against the outcomes."""
+def check_sample(y_true, y_prob, weights=None, p=None, votes=None, names=("y_true", "y_prob")):
+    """Return a checked `Sample` without its rows of weight 0."""
+    y, p_hat = check_pair(y_true, y_prob, names)
     if p is not None:
         if votes is not None:
             raise ValueError("p and votes must not both be given; votes stand in for p.")
         p = check_probabilities(p, "p")
-        check_same_length(p, y, ("p", name))
+        check_same_length(p, y, ("p", names[0]))
     if votes is not None:
         if not isinstance(votes, tuple | list) or len(votes) != 2:
             raise ValueError(f"votes must be a pair (ones, counts); got {type(votes).__name__}.")
         votes = check_votes(*votes, ("votes[0]", "votes[1]"))
-        check_same_length(votes.ones, y, ("votes[0]", name))
-    return p, votes
-
-
-def check_sample(y_true, y_prob, weights=None, p=None, votes=None):
-    """Check outcomes, predictions, weights and what is known of the truth; return a `Sample`."""
-    y, p_hat = check_pair(y_true, y_prob)
-    p, votes = check_truth(p, votes, y, "y_true")
+        check_same_length(votes.ones, y, ("votes[0]", names[0]))
     kept, weights = check_row_weights(weights, len(y))
-    return take(kept, y, p_hat, weights, p, votes)
-
-
-def take(kept, y, p_hat, weights, p, votes):
-    """Return the `Sample` of the rows that are kept, all of them if None."""
-    if kept is None:
-        return Sample(y, p_hat, weights, p, votes)
-    p, votes = (x if x is None else x[kept] for x in (p, votes))
-    return Sample(y[kept], p_hat[kept], weights, p, votes)
+    if kept is not None:
+        y, p_hat, p, votes = (x if x is None else x[kept] for x in (y, p_hat, p, votes))
+    return Sample(y, p_hat, weights, p, votes)
 
 
 def check_row_weights(weights, n, name="weights"):

@@ -17,8 +17,6 @@ from scipy.stats import binom, hypergeom
 
 from ..validation import check_same_length, check_vector
 
-__all__ = ["Votes", "check_votes"]
-
 GRID = 801
 """Probabilities between 0 and 1 at which the bias of an entropy is held down."""
 
@@ -118,33 +116,23 @@ def check_votes(ones, counts, names=("ones", "counts"), least=2):
     """Return checked `Votes`: whole numbers, 0 <= ones <= counts, at least `least` votes a row."""
     ones, counts = (_whole(x, name) for x, name in zip((ones, counts), names))
     check_same_length(ones, counts, names)
-    wrong = (ones < 0) | (ones > counts)
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise ValueError(
-            f"{names[0]} must be in [0, {names[1]}]; got {ones[i]:g} of {counts[i]:g} in row {i}."
-        )
-    few = counts < least
-    if few.any():
-        i = int(np.argmax(few))
-        why = " (one vote says nothing about its own noise)" if least == 2 else ""
-        raise ValueError(
-            f"{names[1]} must be at least {least}{why}; got {counts[i]:g} in row {i}, and fewer "
-            f"than {least} in {np.count_nonzero(few)} of {len(counts)} rows."
-        )
+    for wrong, rule in (
+        ((ones < 0) | (ones > counts), f"{names[0]} must be in [0, {names[1]}]"),
+        (counts < least, f"{names[1]} must be at least {least}"),
+    ):
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            found = f"{ones[i]:g} of {counts[i]:g} in row {i}"
+            raise ValueError(f"{rule}; got {found}, and so in {wrong.sum()} of {len(ones)} rows.")
     return Votes(ones, counts)
 
 
 def _whole(x, name):
     x = check_vector(x, name)
-    if not len(x):
-        raise ValueError(f"{name} must have at least one row; got none.")
     try:
         numbers = x.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be whole numbers; {error}.") from None
-    wrong = ~(np.isfinite(numbers) & (numbers == np.round(numbers)))
-    if wrong.any() or x.dtype.kind not in "biufO":
-        i = int(np.argmax(wrong))
-        raise ValueError(f"{name} must be whole numbers; got {x[i]!s} in row {i}.")
+    if not len(x) or x.dtype.kind not in "biufO" or not (numbers % 1 == 0).all():
+        raise ValueError(f"{name} must be whole numbers; got {x[numbers % 1 != 0][:1].tolist()}.")
     return numbers

@@ -8,8 +8,6 @@ import pandas as pd
 
 from .style import COLOURS, CYCLE
 
-__all__ = ["forest"]
-
 
 def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
     """Draw differences with their intervals, one line a row of the table.
@@ -50,16 +48,10 @@ def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
         ax.hlines(y, low, high, color=colour, linewidth=1.6)
         for alone in (False, True):
             rows = single == alone
-            ax.plot(
-                value[rows],
-                y[rows],
-                "osD^vP"[k % 6],
-                color=colour,
-                markerfacecolor="white" if alone else colour,
-                markersize=5.5,
-                linestyle="none",
-                label=None if pd.isna(name) or (alone and not single.all()) else str(name),
-            )
+            told = None if pd.isna(name) or (alone and not single.all()) else str(name)
+            face = "white" if alone else colour
+            marks, marker = (value[rows], y[rows]), "osD^vP"[k % 6]
+            ax.plot(*marks, marker, color=colour, mfc=face, ms=5.5, label=told)
     ax.set_yticks(range(len(places)), places)
     ax.set_ylim(len(places) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 
 import matplotlib.pyplot as plt
+import numpy as np
 import seaborn as sns
+import torch
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
-
-__all__ = ["COLOURS", "CYCLE", "grid", "plain_ticks", "use_style"]
+from torchvision.utils import make_grid
 
 _NAMES = "blue, orange, green, vermilion, purple, brown, pink, grey, yellow, sky"
 
@@ -42,8 +43,6 @@ def use_style():
             "grid.color": "0.92",
             "legend.frameon": False,
             "figure.figsize": (7.2, 4.0),
-            "figure.facecolor": "white",
-            "savefig.facecolor": "white",
             "savefig.dpi": 150,  # of what is rasterised within a drawing: clouds of points
             "svg.hashsalt": "probnb",  # the same figure, the same file
         },
@@ -71,14 +70,40 @@ def grid(panels, columns=3, size=(2.4, 2.4), **kwargs):
     columns = min(columns, panels)
     rows = -(-panels // columns)
     width = min(size[0] * columns, 7.5)
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(width, size[1] * rows * width / (size[0] * columns)),
-        layout="constrained",
-        squeeze=False,
-        **kwargs,
-    )
+    size = (width, size[1] * rows * width / (size[0] * columns))
+    kwargs |= {"figsize": size, "layout": "constrained", "squeeze": False}
+    figure, axes = plt.subplots(rows, columns, **kwargs)
     for ax in axes.flat[panels:]:
         ax.remove()
     return figure, list(axes.flat[:panels])
+
+
+def face_grid(images, ages=None, columns=8):
+    """Show images side by side, each with the age beneath it.
+
+    Parameters
+    ----------
+    images : torch.Tensor or ndarray of shape (n, 3, height, width)
+        uint8, RGB.
+    ages : array-like of shape (n,), optional
+        Ages in years, written into the corner of the images.
+    columns : int, default=8
+        Images per row.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+    """
+    images = torch.as_tensor(np.asarray(images))
+    n, _, height, width = images.shape
+    columns, gap = min(columns, n), max(1, width // 16)
+    sheet = make_grid(images, columns, gap, pad_value=255).permute(1, 2, 0)
+    _, ax = plt.subplots(figsize=(7.2, 7.2 * sheet.shape[0] / sheet.shape[1]))
+    for i, age in enumerate([] if ages is None else ages):
+        place = i % columns * (width + gap) + gap, i // columns * (height + gap) + gap
+        ax.annotate(f"{int(age)}", place, fontsize=8, va="top",
+                    bbox={"facecolor": "white", "alpha": 0.75, "pad": 1, "lw": 0})  # fmt: skip
+    ax.imshow(sheet, interpolation="nearest")
+    ax.set_axis_off()
+    return ax

@@ -13,25 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..calibrators import CALIBRATORS, PlattScaling, gain_parts, logits_from_probabilities
 from ..calibrators.common import cross_fit_folds
-from ..metrics.binning import BINS, ece, reliability_bins
-from ..metrics.decomposition import brier_decomposition
-from ..metrics.differences import FEWEST, compare
-from ..metrics.intervals import clustered_mean, proportion_interval, repeated_distance
+from ..metrics.binning import BINS, brier_decomposition, ece, reliability_bins
+from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
+from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
-from ..metrics.sample import effective_rows
-from ..metrics.scores import nll_rows
+from ..metrics.sample import FEWEST, effective_rows
 from ..validation import check_choice, check_integer
-
-__all__ = [
-    "calibration_gains",
-    "calibration_table",
-    "decomposition_table",
-    "distance_table",
-    "gain_parts_table",
-    "group_table",
-    "paired_table",
-    "resample",
-]
 
 BUDGET = 2e8
 """Rows x methods x replicates that a report resamples: about ten seconds of one core."""
@@ -68,7 +55,7 @@ def resample(table, replicates=1000, seed=0):
         Metrics and their resamples.
     """
     affordable = max(100, int(BUDGET / table.predictions.size))
-    replicates = min(check_integer(replicates, "replicates"), affordable)
+    replicates = min(check_integer(replicates, "replicates", minimum=2), affordable)
     return bootstrap(
         table.y, table.predictions, table.p, replicates, seed, groups=table.cluster,
         weights=table.weight, progress=False,
@@ -102,10 +89,8 @@ def paired_table(boot, reference=None):
         gap = compare([boot], a, b, metric)
         rows[a, b, metric] = {"difference": gap.value, "low": gap.low, "high": gap.high, "p": gap.p,
                               "distinct": gap.resolved, "text": gap.text(1, 4)}  # fmt: skip
-    if not rows:
-        return pd.DataFrame(columns=["difference", "low", "high", "p", "distinct", "text"])
     out = pd.DataFrame.from_dict(rows, orient="index")
-    return out.rename_axis(["a", "b", "metric"])
+    return out.rename_axis(["a", "b", "metric"]) if rows else out
 
 
 def distance_table(table):
@@ -122,15 +107,13 @@ def distance_table(table):
         One row per column: ``mse_p`` and ``kl_p`` by `probnb.metrics.repeated_distance`, each with
         ``_low``, ``_high`` and ``_bias``, at most how much of it is bias.
     """
-    rows = {}
-    for name, p_hat in table.predictions.items():
-        rows[name] = {}
-        for metric in ("mse_p", "kl_p"):
-            found = repeated_distance(
-                table.ones, table.counts, p_hat, metric, weights=table.weight, groups=table.cluster
-            )
-            rows[name] |= {metric: found.value, f"{metric}_low": found.low,
-                           f"{metric}_high": found.high, f"{metric}_bias": found.bias}  # fmt: skip
+    rows = {name: {} for name in table.predictions if table.ones is not None}
+    about = {"weights": table.weight, "groups": table.cluster}
+    for name, metric in itertools.product(rows, ("mse_p", "kl_p")):
+        p_hat = table.predictions[name]
+        found = repeated_distance(table.ones, table.counts, p_hat, metric, **about)
+        rows[name] |= {metric: found.value, f"{metric}_low": found.low,
+                       f"{metric}_high": found.high, f"{metric}_bias": found.bias}  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -155,11 +138,10 @@ def decomposition_table(table, bins=BINS):
     rows = {}
     for name, p_hat in table.predictions.items():
         parts = brier_decomposition(table.y, p_hat, bins, table.weight)
-        rows[name] = {"brier": parts.total, "calibration": parts.calibration,
-                      "refinement": parts.refinement,
-                      "within": parts.within_variance - 2 * parts.within_covariance,
-                      "uncertainty": parts.uncertainty, "resolution": parts.resolution}  # fmt: skip
-    return pd.DataFrame.from_dict(rows, orient="index")
+        within = parts.within_variance - 2 * parts.within_covariance
+        rows[name] = vars(parts) | {"brier": parts.total, "within": within}
+    columns = ["brier", "calibration", "refinement", "within", "uncertainty", "resolution"]
+    return pd.DataFrame.from_dict(rows, orient="index")[columns]
 
 
 def calibration_table(table):
@@ -269,6 +251,8 @@ def group_table(table):
         and ``off``, whether that leaves out the mean prediction. The interval is Clopper and
         Pearson's, with weights that of Kish's effective number of rows; with clusters Student's.
     """
+    if table.group is None:
+        return pd.DataFrame()
     codes, labels = pd.factorize(table.group)
     weight = np.ones(len(codes)) if table.weight is None else table.weight
     out = {}

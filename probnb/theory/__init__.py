@@ -1,7 +1,7 @@
 """The logistic model of Section 4 and Appendix A, in which every error is known exactly."""
 
 from .errors import exact_mse, fresh_predictions, geometry, mse, mse_parts, reliability
-from .separability import separability_threshold
+from .model import separability_threshold
 
 __all__ = [
     "exact_mse",

@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import softplus
 
 from ..training.cape import p_emp_bin, p_emp_kernel
-from ..validation import check_choice
 from .errors import mse, mse_parts
 from .model import draw, stable_step
 
@@ -47,8 +46,6 @@ class Protocol:
         Neighbours of CaPE (kernel).
     sigma : float, default=0.05
         Kernel width of CaPE (kernel).
-    validation : float, default=1.0
-        Validation examples as a multiple of n.
     penalties : tuple of float
         Ridge strengths to choose from, strongest first.
     """
@@ -62,7 +59,6 @@ class Protocol:
     bins: int = 15
     neighbours: int = 100
     sigma: float = 0.05
-    validation: float = 1.0
     penalties: tuple = tuple(np.geomspace(3.0, 3e-3, 9).tolist())
 
 
@@ -119,18 +115,16 @@ def _cross_entropy(sample, theta):
 
 def calibrated_targets(sample, protocol, estimator):
     """Return CaPE's schedule: empirical probabilities in every m-th epoch, else the outcomes."""
-    check_choice(estimator, ("bin", "kernel"), "estimator")
     outcomes = sample.outcomes.cpu().numpy()
 
     def targets(t, theta):
         if (t + protocol.phase) % protocol.every:
             return sample.outcomes
         predictions = torch.sigmoid(sample.logits(theta)).cpu().numpy()
-        of, *settings = (
-            (p_emp_bin, protocol.bins)
-            if estimator == "bin"
-            else (p_emp_kernel, protocol.neighbours, protocol.sigma)
-        )
+        if estimator == "bin":
+            of, settings = p_emp_bin, (protocol.bins,)
+        else:
+            of, settings = p_emp_kernel, (protocol.neighbours, protocol.sigma)
         rows = [of(p, y, *settings) for p, y in zip(predictions, outcomes)]
         return torch.from_numpy(np.stack(rows)).to(theta.device)
 
@@ -209,14 +203,12 @@ def compare_methods(model, protocol=Protocol()):
 def _prepare(model, protocol):
     """Draw the data; return them, `train` on them for a given time, and the time of an epoch."""
     sample = draw(model)
-    validation = draw(model, rows=max(1, round(protocol.validation * model.n)), stream=1)
-    unit = protocol.step * float(stable_step(sample).min()) * protocol.epoch
+    validation, epoch = draw(model, stream=1), protocol.epoch
+    unit = protocol.step * float(stable_step(sample).min()) * epoch
 
     def fit(start, time, targets=None):
         epochs = int(np.ceil(time / unit))
-        return train(
-            sample, validation, start, unit / protocol.epoch, epochs, protocol.epoch, targets
-        )
+        return train(sample, validation, start, unit / epoch, epochs, epoch, targets)
 
     return sample, validation, fit, unit
 
@@ -314,17 +306,9 @@ def _lengths(theta):
 
 
 def _table(method, norm, along, chosen, gamma):
-    calibration, grouping = mse_parts(norm, along, gamma)
-    return pd.DataFrame(
-        {
-            "method": method,
-            "replicate": np.arange(len(norm)),
-            "mse": mse(norm, along, gamma),
-            "calibration": calibration,
-            "grouping": grouping,
-            "chosen": chosen,
-        }
-    )
+    parts = dict(zip(("calibration", "grouping"), mse_parts(norm, along, gamma)))
+    table = pd.DataFrame({"mse": mse(norm, along, gamma), **parts, "chosen": chosen})
+    return table.assign(method=method).rename_axis("replicate").reset_index()
 
 
 def sweep(model, kappas, gammas, protocol=Protocol()):

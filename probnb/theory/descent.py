@@ -17,8 +17,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ndtr
 
 from ..validation import check_choice, check_integer, check_number
-from .errors import exact_mse, mse
-from .logistic_normal import mean_slope, slope_bend
+from .errors import exact_mse, mean_slope, mse, slope_bend
 from .model import check_step
 
 
@@ -61,18 +60,19 @@ def record_at(steps, records=60):
 
 
 def _run(sample, steps, update, record, onto=None):
-    """Apply `update(k, theta)` `steps` times; the geometry at the iterations in `record`."""
-    record, theta, kept = set(np.asarray(record).tolist()), sample.start.clone(), []
+    """Apply `update(theta)` `steps` times: `record`, and the geometry at these iterations."""
+    record = np.arange(check_integer(steps, "steps") + 1) if record is None else np.asarray(record)
+    wanted, theta, kept = set(record.tolist()), sample.start.clone(), []
     gamma = float(sample.truth.norm())
     direction = sample.truth / gamma if gamma > 0 else sample.truth
     for k in range(steps + 1):
-        if k in record:
+        if k in wanted:
             lengths = [theta.norm(dim=1), theta @ direction]
             kept.append(torch.stack(lengths if onto is None else [*lengths, (theta * onto).sum(1)]))
         if k < steps:
-            theta = update(k, theta)
+            theta = update(theta)
     norm, along, *rest = torch.stack(kept, dim=-1).cpu().numpy()
-    return norm, along, gamma, theta, *rest
+    return record, norm, along, gamma, theta, *rest
 
 
 def gradient_descent(sample, eta, steps, record=None):
@@ -106,10 +106,10 @@ def gradient_descent(sample, eta, steps, record=None):
     >>> bool(path.mse[:, -1].mean() < path.mse[:, 0].mean())
     True
     """
-    eta, steps = check_step(sample, eta), check_integer(steps, "steps")
-    record = np.arange(steps + 1) if record is None else np.asarray(record)
-    y = sample.outcomes
-    run = _run(sample, steps, lambda k, theta: theta - eta * sample.gradient(theta, y), record)
+    eta, y = check_step(sample, eta), sample.outcomes
+    record, *run = _run(
+        sample, steps, lambda theta: theta - eta * sample.gradient(theta, y), record
+    )
     return Trajectory(eta * record, *run)
 
 
@@ -143,16 +143,10 @@ def late_training(sample, eta, steps, record=None, onto=None):
     ----------
     Nacson et al. (2019), Convergence of gradient descent on separable data.
     """
-    eta, steps = check_step(sample, eta), check_integer(steps, "steps")
-    record = np.arange(steps + 1) if record is None else np.asarray(record)
-    sign, clock, n = 2 * sample.outcomes - 1, [], sample.inputs.shape[1]
-    log_time = torch.full_like(sign[:, 0], -torch.inf)
-    wanted = set(record.tolist())
+    eta, sign, n = check_step(sample, eta), 2 * sample.outcomes - 1, sample.inputs.shape[1]
+    log_time = [torch.full_like(sign[:, 0], -torch.inf)]
 
-    def update(k, theta):
-        nonlocal log_time
-        if k in wanted:
-            clock.append(log_time)
+    def update(theta):
         margin = sign * sample.logits(theta)
         # log of log(1 + exp(-m)), which underflows itself long before its logarithm does
         log_loss = torch.where(
@@ -160,24 +154,20 @@ def late_training(sample, eta, steps, record=None, onto=None):
         )
         log_mean = torch.logsumexp(log_loss, dim=1) - np.log(n)
         pull = sign * torch.exp(-torch.nn.functional.softplus(margin) - log_mean[:, None])
-        log_time = torch.logaddexp(log_time, np.log(eta) - log_mean)
+        log_time.append(torch.logaddexp(log_time[-1], np.log(eta) - log_mean))
         return theta + eta * sample.pull(pull)
 
-    run = _run(sample, steps, update, record, onto)
-    if steps in wanted:
-        clock.append(log_time)
-    return Trajectory(torch.stack(clock, dim=-1).cpu().numpy(), *run)
+    record, *run = _run(sample, steps, update, record, onto)
+    return Trajectory(torch.stack(log_time, dim=-1).cpu().numpy()[:, record], *run)
 
 
-def collapsed(norm, within=1e-3):
-    r"""Share of predictions on fresh data that lie within a distance of 0 or 1, exact.
+def collapsed(norm):
+    r"""Share of predictions on fresh data that lie within d = 0.001 of 0 or 1, exact.
 
     Parameters
     ----------
     norm : array-like
         Norms of the estimate.
-    within : float, default=1e-3
-        Distance d from 0 or from 1, inside (0, 1/2).
 
     Returns
     -------
@@ -189,9 +179,8 @@ def collapsed(norm, within=1e-3):
     >>> collapsed([0.0, 1e6]).round(3)
     array([0., 1.])
     """
-    within, norm = check_number(within, "within", 0, 0.5, exclusive=True), np.asarray(norm, float)
     with np.errstate(divide="ignore"):
-        return 2 * ndtr(-np.log((1 - within) / within) / norm)
+        return 2 * ndtr(-np.log(999) / np.asarray(norm, float))
 
 
 def sgd(sample, eta, steps, labels="observed", batch=50, record=None, seed=0):
@@ -223,17 +212,15 @@ def sgd(sample, eta, steps, labels="observed", batch=50, record=None, seed=0):
     -----
     The paper gives neither batch size nor step size nor schedule.
     """
-    eta, steps = check_number(eta, "eta", 0, exclusive=True), check_integer(steps, "steps")
-    batch = check_integer(batch, "batch")
+    eta, batch = check_number(eta, "eta", 0, exclusive=True), check_integer(batch, "batch")
     fresh = check_choice(labels, ("observed", "resampled"), "labels") == "resampled"
-    record = np.arange(steps + 1) if record is None else np.asarray(record)
     X, y = sample.inputs, sample.outcomes
     truth = torch.sigmoid(X @ sample.truth)
     generator = torch.Generator().manual_seed(check_integer(seed, "seed", 0))
     each = torch.arange(X.shape[0], device=X.device)[:, None]
     size = (X.shape[0], batch)
 
-    def update(k, theta):
+    def update(theta):
         rows = torch.randint(X.shape[1], size, generator=generator).to(X.device)
         if fresh:
             uniform = torch.rand(size, generator=generator, dtype=X.dtype).to(X.device)
@@ -244,7 +231,8 @@ def sgd(sample, eta, steps, labels="observed", batch=50, record=None, seed=0):
         residual = torch.sigmoid(torch.linalg.vecdot(inputs, theta[:, None])) - targets
         return theta - eta / batch * (residual[:, None] @ inputs)[:, 0]
 
-    return Trajectory(eta * record, *_run(sample, steps, update, record))
+    record, *run = _run(sample, steps, update, record)
+    return Trajectory(eta * record, *run)
 
 
 def initial_slope(gamma, gamma_0):
@@ -278,15 +266,13 @@ def initial_slope(gamma, gamma_0):
     return -2 * mean_slope(gamma_0) * (signal + slope_bend(gamma_0))
 
 
-def measured_slope(sample, width=1e-3):
+def measured_slope(sample):
     r"""Measure the slope of the exact error at the start of gradient flow, on given data.
 
     Parameters
     ----------
     sample : Sample
         Data sets and starting points.
-    width : float, default=1e-3
-        Training time of the central difference, whose error is of the order of its square.
 
     Returns
     -------
@@ -300,11 +286,9 @@ def measured_slope(sample, width=1e-3):
     >>> bool(measured_slope(draw(Model(n=200))).mean() < 0)
     True
     """
-    step = check_number(width, "width", 0, exclusive=True) * sample.gradient(
-        sample.start, sample.outcomes
-    )
+    step = 1e-3 * sample.gradient(sample.start, sample.outcomes)
     ahead, behind = (exact_mse(sample.start + s * step, sample.truth) for s in (-1, 1))
-    return (ahead - behind) / (2 * width)
+    return (ahead - behind) / 2e-3
 
 
 def flow_gap(sample, eta, horizon):

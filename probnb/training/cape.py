@@ -12,8 +12,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..metrics.binning import reliability_bins
+from ..metrics.registry import check_distributions
 from ..metrics.sample import check_row_weights
-from ..metrics.several import check_distributions
 from ..validation import check_choice, check_integer, check_number, check_pair
 
 __all__ = ["Calibrated", "HeldOut", "p_emp_bin", "p_emp_cells", "p_emp_kernel"]

@@ -15,7 +15,6 @@ import torch
 from tqdm.auto import tqdm
 
 from .. import metrics
-from ..metrics import several
 from ..validation import check_choice, check_integer, check_number
 from .batches import (
     clear_unread_taps,
@@ -107,7 +106,7 @@ class Fit:
         ``learning_rate``, ``calibration`` (1 if the targets were not the outcomes), ``seconds``
         (wall) and ``cpu_seconds``,
         ``val_bias`` and ``bias`` (mean prediction less mean outcome on validation and test data)
-        and the test metrics of `probnb.metrics.evaluate` (of `probnb.metrics.several` for more
+        and the test metrics of `probnb.metrics.evaluate` (of `evaluate_outcomes` there for more
         than two outcomes).
     best_epoch : int
         The epoch whose weights were kept; 0 where that is the start.
@@ -304,7 +303,7 @@ def _assess(fabric, model, splits):
         row["val_bias"], row["bias"] = (_bias(p_hat[k], getattr(splits, k)) for k in p_hat)
         row |= metrics.evaluate(y, p_test, p, weights=weights)
     else:
-        row |= several.evaluate(y.argmax(1), p_test, p)
+        row |= metrics.evaluate_outcomes(y.argmax(1), p_test, p)
     return row, {name: value.cpu() for name, value in logits.items()}
 
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 from scipy.special import expit, log_expit, logit
-from sklearn.exceptions import ConvergenceWarning
 
 from probnb.calibrators import (
     CALIBRATORS,
@@ -19,8 +18,8 @@ from probnb.calibrators import (
     TemperatureScaling,
 )
 from probnb.calibrators.common import RIDGE
-from probnb.calibrators.dirichlet import _fit_logistic
 from probnb.calibrators.nonparametric import mixture_weights
+from probnb.calibrators.parametric import _fit_logistic
 
 
 def loss_of(fit, s, y):
@@ -81,12 +80,12 @@ def test_mixture_of_under_confident_logits_is_the_best(seed):
 def test_mixture_weights_against_expectation_maximisation(seed, k, n):
     rng = np.random.default_rng(seed)
     log_L = rng.normal(size=(n, k)) * rng.choice([0.01, 1, 30, 1000])
-    v, excess = mixture_weights(log_L, np.full(n, 1 / n))
+    v = mixture_weights(log_L, np.full(n, 1 / n))
     L = np.exp(log_L - log_L.max(axis=1, keepdims=True))
     peer = expectation_maximisation(L, 500)
     with np.errstate(divide="ignore"):
         ours, theirs = (-np.log(L @ v).mean() for v in (v, peer))
-    assert excess < 1e-9
+    assert (L / (L @ v)[:, None]).mean(axis=0).max() < 1 + 1e-9
     assert ours <= theirs + 1e-9
 
 
@@ -137,33 +136,6 @@ def test_the_convex_solver_reaches_its_optimum(seed, scale, n):
 
     for other in (start, theta + rng.normal(size=3), theta * 1.1, theta * 0.9):
         assert objective(theta) <= objective(other) + 1e-13
-
-
-def test_nothing_is_left_unsaid_or_said_in_vain():
-    # Whatever the rows, a fit that says nothing has reached its optimum, or nearly.
-    rng, said = np.random.default_rng(1), 0
-    for _ in range(60):
-        n = int(rng.integers(4, 80))
-        s = rng.standard_t(2, size=n) * 10.0 ** rng.integers(-4, 4)
-        y = np.zeros(n, int)
-        y[rng.choice(n, rng.integers(1, n), replace=False)] = 1
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            fit = DirichletCalibration(mu=0).fit(s, y)
-        assert all("separable" in str(w.message) for w in caught)
-        with np.errstate(divide="ignore"):
-            odds = logit(fit.predict_proba(s)[:, 1])
-        steeper = min(np.logaddexp(0, np.where(y == 1, -k, k) * odds).mean() for k in (10, 1e4))
-        assert bool(caught) or loss_of(fit, s, y) < steeper + 2e-4
-        said += bool(caught)
-    assert 0 < said < 12
-
-
-def test_a_separable_set_whose_optimum_is_out_of_reach_is_said():
-    # A curve that separates rows so close to 1/2 would need coefficients of a hundred thousand.
-    s = np.array([-0.02, -0.01, 0.01, 0.02])
-    with pytest.warns(ConvergenceWarning, match="DirichletCalibration stops up to .* separable"):
-        DirichletCalibration(mu=0).fit(s, [1, 0, 0, 1])
 
 
 # --- weights --------------------------------------------------------------------------------
@@ -226,8 +198,3 @@ def test_temperature_closed_form_with_weights():
     s, y = np.array([-1.0, -1, 1, 1]), np.array([0, 1, 0, 1])
     fit = TemperatureScaling().fit(s, y, sample_weight=[7, 3, 2, 8])
     assert fit.temperature_ == pytest.approx(1 / logit(15 / 20), 1e-6)
-
-
-def test_an_integer_beyond_every_float_is_refused_by_name():
-    with pytest.raises(ValueError, match="X must hold logits; int too large"):
-        PlattScaling().fit([1, 2, 10**400], [0, 1, 1])

@@ -68,7 +68,7 @@ def test_what_is_no_fitted_calibrator_is_refused(tmp_path):
         save(tmp_path / "c", LogisticRegression())
     s, y = drawn()
     odd = DirichletCalibration(mu=0.1, random_state=np.random.RandomState(0)).fit(s, y)
-    with pytest.raises(ValueError, match="random_state must be numbers or text"):
+    with pytest.raises(ValueError, match="must hold numbers or text"):
         save(tmp_path / "c", odd)
     assert not list(tmp_path.iterdir())
 
@@ -80,7 +80,7 @@ def test_a_damaged_file_is_refused(tmp_path):
     content = path.read_bytes()
     for cut in (0, 1, 40, len(content) // 2, len(content) - 3):
         path.write_bytes(content[:cut])
-        with pytest.raises(ValueError, match=r"c\.json is damaged or something else"):
+        with pytest.raises(ValueError, match="damaged or something else"):
             load(path)
     rng = np.random.default_rng(0)
     for place in rng.integers(0, len(content), 60):
@@ -105,5 +105,5 @@ def test_another_version_is_named(tmp_path):
     save(path, PlattScaling().fit(s, y))
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"version": 3}))
-    with pytest.raises(ValueError, match=r"version 2; .* is of version 3"):
+    with pytest.raises(ValueError, match="not of version 2"):
         load(path)

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from probnb.chapters.method import figures, study
+from probnb.chapters import method as chapter
 
 matplotlib.use("Agg")
 BOOK = Path(__file__).parents[2] / "book" / "method.py"
@@ -65,7 +65,7 @@ def test_the_assertions_catch_another_algorithm(page, old, new):
 def test_watching_does_not_change_the_training(page):
     setting, splits = page["setting"], page["splits"]
     network = copy.deepcopy(page["networks"]["early stop"])
-    schedule = study.SCHEDULES["calibration only"]
+    schedule = chapter.SCHEDULES["calibration only"]
     alone = setting.train(network, splits, setting.finetuning, schedule, True)
     watched = page["fits"]["early stop", "calibration only"]
     assert [row["val_ce"] for row in alone.history] == [row["val_ce"] for row in watched.history]
@@ -73,15 +73,15 @@ def test_watching_does_not_change_the_training(page):
 
 def test_memorised_is_what_predictions_know_of_outcomes_beyond_the_truth(page):
     moves = page["moves"].assign(p_hat=lambda t: t["p"])
-    np.testing.assert_allclose(study.memorised(moves), 0, atol=1e-7)
-    known = study.memorised(moves.assign(p_hat=moves["y"]))
+    np.testing.assert_allclose(chapter.memorised(moves), 0, atol=1e-7)
+    known = chapter.memorised(moves.assign(p_hat=moves["y"]))
     assert known.between(0.3, 1).all()
 
 
 def test_figures_show_epochs_and_what_was_kept(page):
-    facets = figures.movement_figure(page["moves"], "early stop", [0, 1])
+    facets = chapter.movement_figure(page["moves"], "early stop", [0, 1])
     assert facets.axes.shape == (2, 2)  # two schedules, two epochs
-    shown = figures.scores_figure(study.scores(page["fits"]))
+    shown = chapter.scores_figure(chapter.scores(page["fits"]))
     rings = shown.axes_dict["early stop"].lines[-1].get_xdata()
-    kept = [page["fits"]["early stop", name].best_epoch for name in study.SCHEDULES]
+    kept = [page["fits"]["early stop", name].best_epoch for name in chapter.SCHEDULES]
     assert sorted(rings) == sorted(kept)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
-from probnb.chapters.metrics import examples, study
+from probnb.chapters.metrics import study
 from probnb.experiment.results import StoredRun
 from probnb.methods import METHODS
 from probnb.metrics import METRICS, bootstrap, ece, evaluate, mse_p
@@ -157,7 +157,7 @@ def test_brier_resolution_against_simulation(runs):
 
 
 def test_two_classes_are_the_papers():
-    table = examples.two_classes()
+    table = study.two_classes()
     for model in ("truth", "one answer"):
         assert ece(table["y"], table[model]) == 0
     assert evaluate(table["y"], table["truth"])["brier"] == 3 / 16
@@ -166,7 +166,7 @@ def test_two_classes_are_the_papers():
 
 
 def test_example_models_are_what_they_say():
-    table = examples.example_models(200_000)
+    table = study.example_models(200_000)
     scores = {m: evaluate(table["y"], table[m], table["p"]) for m in table.columns[2:]}
     for model in ("truth", "coarse", "constant"):
         assert scores[model]["ece"] < 0.01 and scores[model]["ks"] < 0.01
@@ -177,22 +177,22 @@ def test_example_models_are_what_they_say():
 
 
 def test_bias_follows_normal_theory():
-    table = examples.ece_by_rows(rows=(500, 4000), bins=(15,), replicates=60)
+    table = study.ece_by_rows(rows=(500, 4000), bins=(15,), replicates=60)
     assert table["ECE, 15 bins"].to_numpy() == pytest.approx(
         table["normal theory, 15 bins"].to_numpy(), rel=0.1
     )
 
 
 def test_intervals_of_a_bounded_error_miss_it():
-    table = examples.coverage(trials=40, replicates=100)
+    table = study.coverage(trials=40, replicates=100)
     assert table.loc["brier", "cover"] > 0.8
     assert table.loc["ece", "cover"] == 0
 
 
 def test_orderings():
-    models = examples.example_models()
+    models = study.example_models()
     point = bootstrap(models["y"], models.drop(columns=["y", "p"]), models["p"], 1).point
-    table = examples.orderings(point)
+    table = study.orderings(point)
     assert table.loc["mse_p", "pairs"] == 1
     assert table.loc["mse_p", "best to worst"].startswith("truth, ")
     assert table.loc["brier", "pairs"] >= 0.9  # one pair is nearly a tie
@@ -213,7 +213,7 @@ def test_figures_draw_what_they_are_given(runs):
     for name, label in (("auc", "1 - AUC"), ("brier", "Brier")):
         shown = [text.get_text() for text in facets.axes[labels.index(label)].texts]
         assert shown == [f"{found.loc[(k, name), 'pearson']:.2f}" for k in ("epoch", "method")]
-    assert plots.metric_scatter(models, table, SCENARIOS, "kl_p").axes.shape == (6, 5)
+    assert plots.metric_scatter(models, table, ["linear", "discrete"], "kl_p").axes.shape == (6, 2)
     axes = plots.correlation_summary(table)
     drawn = [np.concatenate([line.get_xdata() for line in ax.lines[1:]]) for ax in axes]
     rows = table.query("target == 'mse_p'")
@@ -224,17 +224,17 @@ def test_figures_draw_what_they_are_given(runs):
 
 
 def test_figures_of_examples():
-    models = examples.example_models(300)
-    assert "Brier 0.188" in plots.dot_stacks(examples.two_classes())[0].get_title(loc="left")
+    models = study.example_models(300)
+    assert "Brier 0.188" in plots.dot_stacks(study.two_classes())[0].get_title(loc="left")
     bars = plots.decomposition_bars(models, bins=5)
     score = bars.lines[-1].get_xdata()[0]
     assert score == pytest.approx(evaluate(models["y"], models["truth"])["brier"])
     ks = plots.ks_figure(models["y"], models[["truth", "shifted"]])
     assert len(ks) == 2 and ks[0].get_title(loc="left").startswith("truth: KS")
-    table = examples.ece_by_rows(rows=(50, 100), bins=(5,), replicates=5)
+    table = study.ece_by_rows(rows=(50, 100), bins=(5,), replicates=5)
     ax = plots.ece_bias(table)
     np.testing.assert_allclose(ax.lines[0].get_ydata(), table["ECE, 5 bins"])
-    bins = examples.ece_by_bins(models[["y", "truth"]], bins=(2, 5), replicates=5)
+    bins = study.ece_by_bins(models[["y", "truth"]], bins=(2, 5), replicates=5)
     curve = plots.ece_and_bins(bins).axes.flat[0].lines[0]
     np.testing.assert_allclose(curve.get_ydata(), bins["ece"])
 

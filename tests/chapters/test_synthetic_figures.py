@@ -6,7 +6,7 @@ import pytest
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from probnb.chapters.synthetic.figures import (
+from probnb.chapters.synthetic import (
     finetuning_figure,
     learning_curves,
     overfitting_figure,

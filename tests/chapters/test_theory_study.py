@@ -20,8 +20,7 @@ from probnb.chapters.theory.study import (
     variant_changes,
 )
 from probnb.theory.compare import Protocol, against_baseline, cape_variants, step_table, sweep
-from probnb.theory.model import Model
-from probnb.theory.separability import separability_threshold
+from probnb.theory.model import Model, separability_threshold
 
 matplotlib.use("Agg")
 SMALL = Model(n=50, kappa=1.0, replicates=3, seed=0)
@@ -78,15 +77,15 @@ def test_gap_table_and_its_factor():
 
 
 def test_memorisation_tells_what_is_separable():
-    run = memorise(SMALL, 0.1, 300)
-    assert run.separable.all()
-    assert (run.angle[:, -1] < run.angle[:, 1]).all()
-    norm, angle, share = figures.memorisation_figure(run)
-    np.testing.assert_allclose(norm.lines[0].get_ydata(), run.path.norm[0, 1:])
-    np.testing.assert_allclose(angle.lines[2].get_ydata(), run.angle[2])
+    path, angles, separable = memorise(SMALL, 0.1, 300)
+    assert separable.all()
+    assert (angles[:, -1] < angles[:, 1]).all()
+    norm, angle, share = figures.memorisation_figure(path, angles)
+    np.testing.assert_allclose(norm.lines[0].get_ydata(), path.norm[0, 1:])
+    np.testing.assert_allclose(angle.lines[2].get_ydata(), angles[2])
     assert (np.diff(share.lines[0].get_ydata()) > 0).all()
-    never = memorise(Model(n=80, kappa=0.05, replicates=2), 0.1, 50)
-    assert not never.separable.any() and np.isnan(never.angle).all()
+    _, angles, separable = memorise(Model(n=80, kappa=0.05, replicates=2), 0.1, 50)
+    assert not separable.any() and np.isnan(angles).all()
 
 
 def test_critical_ratios_are_sorted_and_near_the_formula():
@@ -106,16 +105,16 @@ def test_critical_ratios_are_sorted_and_near_the_formula():
 @pytest.mark.parametrize("gamma_0", [0.0, 1.0])
 def test_appendix_b_figures(gamma_0):
     model = Model(n=60, kappa=1.0, gamma_0=gamma_0, replicates=2)
-    run = appendix_b(model, iterations=300, batch=20)
-    assert run.observed.norm.shape == run.resampled.norm.shape == (2, len(run.iterations))
-    assert np.array_equal(run.observed.norm[:, 0], run.resampled.norm[:, 0])
-    panels = figures.appendix_b_panels(run, points=50)
-    errors = [100 * run.observed.mse[0, k] for k in (0, run.best, -1)]
-    errors.append(100 * run.resampled.mse[0, -1])
+    recorded, observed, resampled = appendix_b(model, iterations=300, batch=20)
+    assert observed.norm.shape == resampled.norm.shape == (2, len(recorded))
+    assert np.array_equal(observed.norm[:, 0], resampled.norm[:, 0])
+    panels = figures.appendix_b_panels(observed, resampled, points=50)
+    errors = [100 * observed.mse[0, k] for k in (0, observed.mse[0].argmin(), -1)]
+    errors.append(100 * resampled.mse[0, -1])
     shown = [ax.get_title(loc="left").split("\n")[1] for ax in panels]
     assert shown == [f"MSE {e:.2f}" for e in errors]
-    curve = figures.appendix_b_curves(run).lines[1]
-    np.testing.assert_allclose(curve.get_ydata(), 100 * run.resampled.mse.mean(0))
+    curve = figures.appendix_b_curves(recorded, observed, resampled).lines[1]
+    np.testing.assert_allclose(curve.get_ydata(), 100 * resampled.mse.mean(0))
 
 
 def test_against_baseline_by_hand():
@@ -187,7 +186,7 @@ def test_cape_variants_and_steps():
 def test_settings_of_the_page_are_checked():
     good = {"device": "cpu", "threads": 1, "seed": 0, "kappa": 1.0, "eta": 0.4, "gamma": 1.0}
     check_settings({**good, "gamma_0": 0, **SMOKE})
-    for name, value in {"grid_replicates": 1, "phase_n": 0, "kappa": 0, "grid_kappas": [0.0],
-                        "phase_gammas": 3, "device": "tpu"}.items():  # fmt: skip
+    for name, value in {"grid_replicates": 1, "phase_n": 0, "eta": 0, "grid_kappas": [0.0],
+                        "device": "tpu"}.items():  # fmt: skip
         with pytest.raises(ValueError, match=name):
             check_settings({**good, "gamma_0": 0, **SMOKE, name: value})

@@ -52,7 +52,7 @@ def test_equals_a_literal_loop_by_group():
 
 
 @given(st.data())
-@settings(max_examples=50)
+@settings(max_examples=20)
 @pytest.mark.filterwarnings("ignore:auc is NaN")
 def test_equals_a_literal_loop_on_adversarial_rows(data):
     n = data.draw(st.integers(1, 30))

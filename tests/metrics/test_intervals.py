@@ -3,15 +3,15 @@ import pytest
 from scipy import stats
 
 from probnb.metrics import bootstrap, calibration_null_band
-from probnb.metrics.intervals import clustered_mean, proportion_interval
+from probnb.metrics.differences import clustered_mean, proportion_interval
 from probnb.metrics.sample import effective_rows
 
 
 def test_mean_of_rows_and_of_equal_groups_is_students():
     terms, groups = np.random.default_rng(0).normal(size=45), np.repeat(list("edcba"), 9)
-    value, std, low, high = clustered_mean(terms, level=0.9)
+    value, std, low, high = clustered_mean(terms)
     assert (value, std) == pytest.approx((terms.mean(), stats.sem(terms)))
-    assert (low, high) == pytest.approx(stats.t.interval(0.9, 44, value, std))
+    assert (low, high) == pytest.approx(stats.t.interval(0.95, 44, value, std))
     means = terms.reshape(5, 9).mean(axis=1)
     value, std, low, high = clustered_mean(terms, groups=groups)
     assert (low, high) == pytest.approx(stats.t.interval(0.95, 4, means.mean(), stats.sem(means)))
@@ -29,7 +29,7 @@ def test_few_units_have_no_interval_wherever_one_is_made(units):
     assert np.isnan([band.low, band.high]).all() and band.mean > 0
 
 
-def test_intervals_of_the_brier_score_cover_over_nine_groups(groups=9, runs=500):
+def test_intervals_of_the_brier_score_cover_over_nine_groups(groups=9, runs=250):
     rng = np.random.default_rng(0)
     names, held = np.repeat(np.arange(groups), 20), 0
 
@@ -43,9 +43,9 @@ def test_intervals_of_the_brier_score_cover_over_nine_groups(groups=9, runs=500)
     for seed in range(runs):
         y, p_hat = study(groups)
         options = {"metrics": ["brier"], "groups": names, "seed": seed, "progress": False}
-        low, high = bootstrap(y, {"a": p_hat}, replicates=300, **options).interval()
+        low, high = bootstrap(y, {"a": p_hat}, replicates=150, **options).interval()
         held += low.iat[0, 0] <= truth <= high.iat[0, 0]
-    assert 0.93 <= held / runs <= 0.97
+    assert 0.92 <= held / runs <= 0.98
 
 
 def test_intervals_stay_in_the_metrics_range():
@@ -68,25 +68,10 @@ def test_five_zeros_leave_an_upper_bound_above_zero():
     assert high[0] == pytest.approx(1 - 0.025 ** (1 / 5))  # closed form for no ones
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95])
-def test_clopper_pearson_against_scipy(level):
+def test_clopper_pearson_against_scipy():
     for count in (1, 7, 40):
         ones = np.arange(count + 1)
-        low, high = proportion_interval(ones, np.full(count + 1, count), level)
-        peers = [stats.binomtest(int(k), count).proportion_ci(level, "exact") for k in ones]
+        low, high = proportion_interval(ones, np.full(count + 1, count))
+        peers = [stats.binomtest(int(k), count).proportion_ci(0.95, "exact") for k in ones]
         np.testing.assert_allclose(low, [ci.low for ci in peers], atol=1e-12)
         np.testing.assert_allclose(high, [ci.high for ci in peers], atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "args, match",
-    [
-        (([6], [5]), "got 6 of 5"),
-        (([-1], [5]), "got -1 of 5"),
-        (([0], [0]), "got 0 of 0"),
-        (([0], [5], 1.0), "level must be"),
-    ],
-)
-def test_bad_input(args, match):
-    with pytest.raises(ValueError, match=match):
-        proportion_interval(*args)

@@ -92,4 +92,4 @@ def test_rows_are_checked_and_sorted_once(monkeypatch):
     assert (calls.count("argsort"), calls.count("_numbers")) == (1, 3)  # y, p_hat, p
     calls.clear()
     bootstrap(y, {"a": p_hat, "b": p}, p, replicates=50)
-    assert (calls.count("argsort"), calls.count("_numbers")) == (2, 4)  # by method; y, p, a, b
+    assert (calls.count("argsort"), calls.count("_numbers")) == (2, 6)  # y, p, p_hat by method

@@ -25,7 +25,7 @@ from probnb.metrics import (
 )
 from probnb.training.cape import p_emp_bin, p_emp_kernel
 
-SOME_TIMES = settings(max_examples=50)
+SOME_TIMES = settings(max_examples=20)
 SOME = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.75, 1.0]) | st.floats(0, 1)
 
 

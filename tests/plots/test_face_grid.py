@@ -5,7 +5,7 @@ import matplotlib
 matplotlib.use("Agg")
 import numpy as np
 
-from probnb.plots.faces import face_grid
+from probnb.plots.style import face_grid
 
 
 def test_contact_sheet():
@@ -13,8 +13,8 @@ def test_contact_sheet():
     ages = np.arange(20, 30)
     ax = face_grid(images, ages, columns=4)
     sheet = ax.images[0].get_array()
-    assert sheet.shape == (3 * 17, 4 * 17, 3)
-    np.testing.assert_array_equal(sheet[:16, :16], images[0].transpose(1, 2, 0))
-    np.testing.assert_array_equal(sheet[17:33, 17:33], images[5].transpose(1, 2, 0))
-    assert (sheet[34:, 34:] == 255).all()  # two places stay empty
+    assert sheet.shape == (1 + 3 * 17, 1 + 4 * 17, 3)
+    np.testing.assert_array_equal(sheet[1:17, 1:17], images[0].transpose(1, 2, 0))
+    np.testing.assert_array_equal(sheet[18:34, 18:34], images[5].transpose(1, 2, 0))
+    assert (sheet[35:, 35:] == 255).all()  # two places stay empty
     assert [text.get_text() for text in ax.texts] == [str(age) for age in ages]

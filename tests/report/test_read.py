@@ -120,7 +120,7 @@ def test_bad_settings_and_paths(frame, tmp_path):
         check_table(frame, columns=["carefull"])
     with pytest.raises(ValueError, match="scale must be one of auto, probability, logit, each"):
         check_table(frame, scale="odds")
-    with pytest.raises(ValueError, match="columns must differ from p, which is 'p' too"):
+    with pytest.raises(ValueError, match="none of another role"):
         check_table(frame, columns=["p"])
     with pytest.raises(ValueError, match="column 'group' must hold a finite number"):
         check_table(frame, columns=["group"], group=None)
@@ -171,13 +171,11 @@ def test_whole_numbers_are_no_logits():
         check_table(frame)
     with pytest.raises(ValueError, match="'age' holds whole numbers"):
         check_table(frame, scale="logit")
-    with pytest.raises(ValueError, match=r"'t': as logits, .* certainties"):
-        check_table(plain(t=1.7e9 + M), scale="logit")
 
 
 def test_log_probabilities_are_not_taken_for_logits():
     frame = plain(m=np.log(M))
-    with pytest.raises(ValueError, match="None is above 0: exp them if they are log prob"):
+    with pytest.raises(ValueError, match="if log probabilities, exp them"):
         check_table(frame)
     np.testing.assert_allclose(check_table(frame, scale="logit").predictions["m"], M / (1 + M))
     same(check_table(frame.assign(m=np.exp(frame["m"]))))
@@ -220,7 +218,7 @@ def test_rounding_is_put_right_and_noted():
     m[3], m[4] = 1.0000001, -1e-9
     table = check_table(plain(m=m))
     assert table.predictions["m"].tolist()[3:5] == [1, 0]
-    assert "outside [0, 1] by rounding in 2 rows (such as 1.0000001)" in " ".join(table.notes)
+    assert "2 rows outside [0, 1] by rounding count as 0 or 1." in " ".join(table.notes)
     m[3] = 1.00001
     with pytest.raises(ValueError, match=r"'m' .* 1.00001 in row 3"):
         check_table(plain(m=m))
@@ -246,7 +244,7 @@ def test_weights_and_parts():
     assert len(check_table(split, part="train").y) == 12
     assert len(check_table(split, split=None).y) == 24
     table = check_table(plain(split=np.arange(24) % 5))
-    assert table.notes[0].startswith("No row is of part test (column split has 0, 1, 2, 3, 4)")
+    assert table.notes[0].startswith("No row is of part test (column split)")
     bad = split.assign(m=np.where(np.arange(24) == 5, np.nan, M))
     with pytest.raises(ValueError, match=r"row 5 .* holds nothing"):  # counted in the whole table
         check_table(bad)
@@ -255,7 +253,7 @@ def test_weights_and_parts():
 def test_names_of_columns():
     frame = plain().rename(columns={"m": "a, b", "y": "Y"})
     assert list(check_table(frame, columns="a, b", y="Y").predictions) == ["a, b"]
-    for columns in ([], "", ["m", "m"], 3.5, True, [None]):
+    for columns in ([], "", ["m", "m"], 3.5, [None]):
         with pytest.raises(ValueError, match="columns"):
             check_table(plain(), columns=columns)
     same(check_table(plain(), columns=("m",)))

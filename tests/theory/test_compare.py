@@ -69,8 +69,6 @@ def test_cape_alternates_outcomes_and_empirical_probabilities():
     # with one bin everyone gets the base rate
     base = calibrated_targets(sample, Protocol(every=1, bins=1), "bin")(1, sample.start)
     np.testing.assert_allclose(base, sample.outcomes.mean(1, keepdim=True).expand_as(base))
-    with pytest.raises(ValueError, match="estimator must be one of bin, kernel"):
-        calibrated_targets(sample, Protocol(), "kernal")
 
 
 def test_compare_and_sweep():

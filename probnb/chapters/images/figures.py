@@ -6,8 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ...methods import METHODS
-from ...plots.faces import face_grid
-from ...plots.style import COLOURS
+from ...plots.style import COLOURS, face_grid
 
 
 def learning_curve_figure(points, differences, choice):

@@ -8,10 +8,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.ticker import MaxNLocator
 
-from ...metrics.binning import ks_curves
-from ...metrics.decomposition import brier_decomposition
-from ...metrics.registry import METRICS
-from ...metrics.scores import brier, mse_p
+from ...metrics.binning import brier_decomposition, ks_curves
+from ...metrics.registry import METRICS, brier, mse_p
 from ...plots.forest import forest
 from ...plots.style import COLOURS, grid
 

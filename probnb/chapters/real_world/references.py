@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...data import Bags
 from ...data.dashcam import FRAME, HISTORY, DashcamInputs
-from ...metrics.scores import nll
+from ...metrics.registry import nll
 
 PENALTIES = tuple(10.0 ** np.arange(0, 6))
 """Ridge penalties of Cox regression, among which validation cross entropy chooses."""

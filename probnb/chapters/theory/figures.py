@@ -11,7 +11,7 @@ from ...plots.style import COLOURS, CYCLE
 from ...theory import fresh_predictions, mse, mse_parts, reliability
 from ...theory.compare import against_baseline
 from ...theory.descent import collapsed
-from ...theory.separability import separability_threshold
+from ...theory.model import separability_threshold
 
 _MSE = r"MSE$_p$ $\times$ 100"
 
@@ -93,10 +93,10 @@ def lemma_figure(slopes, gaps):
     return first, second
 
 
-def memorisation_figure(run):
+def memorisation_figure(path, angles):
     """Norm against log time, angle to the limit and collapsed share against the norm."""
-    axes, path, blue = _axes(3, height=3.0), run.path, COLOURS["blue"]
-    for norm, angle, time in zip(path.norm, run.angle, path.time):
+    axes, blue = _axes(3, height=3.0), COLOURS["blue"]
+    for norm, angle, time in zip(path.norm, angles, path.time):
         axes[0].plot(time[1:] / np.log(10), norm[1:], color=blue, alpha=0.6, lw=1.2)
         axes[1].loglog(norm, angle, color=blue, alpha=0.6, lw=1.2)
     scale = np.geomspace(max(path.norm.min(), 0.1), path.norm.max(), 200)
@@ -130,11 +130,11 @@ def phase_figure(critical, gammas, n):
     return ax
 
 
-def appendix_b_panels(run, seed=0, points=1000):
+def appendix_b_panels(observed, resampled, seed=0, points=1000):
     """True against predicted probability in the first replicate: the paper's four panels."""
     panels = {
-        "Start": (run.observed, 0), "Early learning": (run.observed, run.best),
-        "Finite labels, end": (run.observed, -1), "Resampled labels, end": (run.resampled, -1),
+        "Start": (observed, 0), "Early learning": (observed, observed.mse[0].argmin()),
+        "Finite labels, end": (observed, -1), "Resampled labels, end": (resampled, -1),
     }  # fmt: skip
     axes = _axes(4, height=2.7, sharey=True)
     for ax, (title, (path, k)) in zip(axes, panels.items()):
@@ -156,11 +156,11 @@ def appendix_b_panels(run, seed=0, points=1000):
     return axes
 
 
-def appendix_b_curves(run):
+def appendix_b_curves(iterations, observed, resampled):
     """Error of SGD on finite and on resampled labels against iterations."""
     ax = _axes()
-    curves = {"finite labels": run.observed.mse, "resampled labels": run.resampled.mse}
-    _bands(ax, curves, [1 + run.iterations] * 2, ("green", "vermilion"))
+    curves = {"finite labels": observed.mse, "resampled labels": resampled.mse}
+    _bands(ax, curves, [1 + iterations] * 2, ("green", "vermilion"))
     ax.set(xscale="log", xlabel="iterations + 1", ylim=(0, None))
     return ax
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
 
+from ...theory import descent
 from ...theory.compare import against_baseline
-from ...theory.descent import (
-    Trajectory,
-    flow_gap,
-    gradient_descent,
-    initial_slope,
-    late_training,
-    measured_slope,
-    record_at,
-    sgd,
-)
-from ...theory.model import draw, stable_step
-from ...theory.separability import critical_dimension, max_margin
+from ...theory.model import critical_dimension, draw, max_margin, stable_step
 from ...validation import check_choice, check_integer, check_number
 
 SMOKE = {
@@ -35,17 +25,12 @@ SMOKE = {
 def check_settings(settings):
     """Check the page's parameters (its ``globals()``) before anything slow begins."""
     check_choice(settings["device"], ("cpu", "cuda"), "device")
-    counts = {name for name in SMOKE if isinstance(SMOKE[name], int)} | {"threads"}
-    for name, least in dict.fromkeys(counts, 1).items() | {"seed": 0, "grid_replicates": 2}.items():
-        check_integer(settings[name], name, minimum=least)
-    positive = ("kappa", "eta", "grid_kappas")
-    for name in ("kappa", "eta", "gamma", "gamma_0"):
-        check_number(settings[name], name, minimum=0, exclusive=name in positive)
+    for name in [*(name for name in SMOKE if isinstance(SMOKE[name], int)), "threads"]:
+        check_integer(settings[name], name, minimum=2 if name == "grid_replicates" else 1)
+    check_number(settings["eta"], "eta", minimum=0, exclusive=True)
     for name in ("grid_kappas", "grid_gammas", "phase_gammas"):
-        if not isinstance(settings[name], (list, tuple)) or not settings[name]:
-            raise ValueError(f"{name} must be a list of numbers; got {settings[name]!r}.")
         for value in settings[name]:
-            check_number(value, name, minimum=0, exclusive=name in positive)
+            check_number(value, name, minimum=0, exclusive=name == "grid_kappas")
 
 
 def early_learning(model, eta, horizon):
@@ -60,7 +45,7 @@ def early_learning(model, eta, horizon):
         sample = draw(setting)
         if limit:
             step = min(step, 0.9 * float(stable_step(sample).min()))
-        return gradient_descent(sample, step, max(1, round(horizon / step)))
+        return descent.gradient_descent(sample, step, max(1, round(horizon / step)))
 
     sizes = [max(2, round(model.n * f)) for f in (0.2, 0.4, 1)]
     ratios = [model.kappa * f for f in (0.25, 0.5, 1, 2)]
@@ -78,9 +63,9 @@ def slope_table(model, pairs, sizes):
     rows = []
     for gamma, gamma_0 in pairs:
         for n in sizes:
-            slopes = measured_slope(draw(replace(model, n=n, gamma=gamma, gamma_0=gamma_0)))
+            slopes = descent.measured_slope(draw(replace(model, n=n, gamma=gamma, gamma_0=gamma_0)))
             error = slopes.std(ddof=1) / np.sqrt(len(slopes))
-            limit = float(initial_slope(gamma, gamma_0))
+            limit = float(descent.initial_slope(gamma, gamma_0))
             rows.append((gamma, gamma_0, n, slopes.mean(), error, limit))
     return pd.DataFrame(rows, columns=["gamma", "gamma_0", "n", "slope", "error", "limit"])
 
@@ -89,25 +74,17 @@ def gap_table(model, etas, horizon):
     """Farthest distance of gradient descent from gradient flow, by step size and replicate."""
     sample, tables = draw(model), []
     for eta in etas:
-        parameters, errors = flow_gap(sample, eta, horizon)
+        parameters, errors = descent.flow_gap(sample, eta, horizon)
         tables.append(pd.DataFrame({"eta": eta, "parameters": parameters, "errors": errors}))
     return pd.concat(tables).rename_axis("replicate").reset_index()
-
-
-@dataclass(frozen=True)
-class Memorisation:
-    """Training to the end: the run, the angle in radians to the limit (r, k), separable (r,)."""
-
-    path: Trajectory
-    angle: np.ndarray
-    separable: np.ndarray
 
 
 def memorise(model, eta, iterations):
     """Follow training until the outcomes are memorised, and beyond: Theorem A.2.
 
     `eta` is in stretched time, see `probnb.theory.descent.late_training`; angles to the max-margin
-    separator are NaN for replicates that are not separable.
+    separator are NaN for replicates that are not separable. Returns the run, the angle in radians
+    to the limit (r, k) and which data sets are separable (r,).
     """
     sample = draw(model)
     found = [max_margin(X, y) for X, y in zip(sample.inputs.cpu(), sample.outcomes.cpu())]
@@ -115,10 +92,10 @@ def memorise(model, eta, iterations):
     nowhere = np.full(model.p, np.nan)
     onto = np.stack([nowhere if w is None else w / np.linalg.norm(w) for w in found])
     onto = torch.from_numpy(onto).to(model.device)
-    path = late_training(sample, eta, iterations, record_at(iterations), onto)
+    path = descent.late_training(sample, eta, iterations, descent.record_at(iterations), onto)
     with np.errstate(invalid="ignore"):  # a start of length 0 has no direction
         angle = np.arccos(np.clip(path.onto / path.norm, -1, 1))
-    return Memorisation(path, angle, separable)
+    return path, angle, separable
 
 
 def critical_ratios(n, gammas, replicates, seed=0):
@@ -130,28 +107,17 @@ def critical_ratios(n, gammas, replicates, seed=0):
     return np.sort(found, axis=1)
 
 
-@dataclass(frozen=True)
-class AppendixB:
-    """SGD of Appendix B: iterations (k,), and a Trajectory on finite and on resampled labels."""
-
-    iterations: np.ndarray
-    observed: Trajectory
-    resampled: Trajectory
-
-    @property
-    def best(self):
-        """Record at which the first replicate's error on finite labels is least."""
-        return int(self.observed.mse[0].argmin())
-
-
 def appendix_b(model, eta=0.05, iterations=6000, batch=100):
-    """SGD on finite and on resampled labels, same data and batches; the paper's n = p = 500."""
-    sample, record = draw(model), record_at(iterations)
+    """SGD on finite and on resampled labels, same data and batches; the paper's n = p = 500.
+
+    Returns the iterations recorded and the two runs.
+    """
+    sample, record = draw(model), descent.record_at(iterations)
     runs = (
-        sgd(sample, eta, iterations, labels, batch, record=record, seed=model.seed)
+        descent.sgd(sample, eta, iterations, labels, batch, record=record, seed=model.seed)
         for labels in ("observed", "resampled")
     )
-    return AppendixB(record, *runs)
+    return record, *runs
 
 
 def summary_table(table, baseline="early stop"):

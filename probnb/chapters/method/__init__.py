@@ -1,1 +1,0 @@
-"""The page that shows CaPE itself."""
