@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -74,21 +74,17 @@ class ProbabilityData:
 
     def __post_init__(self):
         n = check_inputs(self.inputs)
-        ids = np.arange(n) if self.ids is None else self.ids
-        checked = {
-            "outcomes": _of_outcomes(self.outcomes, "outcomes", check_outcomes),
-            "probabilities": _of_outcomes(self.probabilities, "probabilities", check_probabilities),
-            "weights": _optional(self.weights, "weights", check_weights),
-            "groups": None if self.groups is None else check_vector(self.groups, "groups"),
-            "ids": check_vector(ids, "ids"),
-        }
-        for name, value in checked.items():
+        object.__setattr__(self, "ids", np.arange(n) if self.ids is None else self.ids)
+        for name, check in _CHECKS.items():
+            value = getattr(self, name)
             if value is None:
                 continue
+            value = check(as_array(value), name)
             if len(value) != n:
                 raise ValueError(f"{name} must have the {n} rows of inputs; got {len(value)}.")
             if name not in ("groups", "ids"):
-                value = torch.as_tensor(value, dtype=torch.float32).to(_device(self.inputs))
+                device = self.inputs.device if torch.is_tensor(self.inputs) else "cpu"
+                value = torch.as_tensor(value, dtype=torch.float32).to(device)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "augment", tuple(self.augment))
 
@@ -293,11 +289,8 @@ def one_hot(y, classes):
     return torch.nn.functional.one_hot(y.long(), classes).float()
 
 
-def _of_outcomes(values, name, check):
+def _of_outcomes(check, values, name):
     """Check what is said of the outcomes of each row: of outcome 1, or of each of K."""
-    if values is None:
-        return None
-    values = as_array(values)
     if getattr(values, "ndim", 1) != 2 or values.shape[1] < 2:
         return check(values, name, empty=True)
     columns = np.stack([check(column, name, empty=True) for column in values.T], axis=1)
@@ -310,12 +303,13 @@ def _of_outcomes(values, name, check):
     return columns[:, 1] if columns.shape[1] == 2 else columns
 
 
-def _optional(values, name, check):
-    return None if values is None else check(as_array(values), name, empty=True)
-
-
-def _device(inputs):
-    return inputs.device if torch.is_tensor(inputs) else "cpu"
+_CHECKS = {
+    "outcomes": partial(_of_outcomes, check_outcomes),
+    "probabilities": partial(_of_outcomes, check_probabilities),
+    "weights": partial(check_weights, empty=True),
+    "groups": check_vector,
+    "ids": check_vector,
+}
 
 
 @dataclass(frozen=True)

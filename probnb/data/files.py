@@ -208,20 +208,19 @@ def _problem(file, root):
 def _tar(path):
     with tarfile.open(path) as archive:
         for member in archive:
-
-            def read(member=member):  # of a link what it leads to, if inside
-                return archive.extractfile(member).read()
-
             known = member.isfile() or member.islnk() or member.issym()
             problem = None if known else "neither a file nor a link"
+            read = partial(_extract, archive, member)
             if not member.isdir():
                 yield posixpath.normpath(member.name), member.size, problem, read
-        plain = isinstance(archive.fileobj, io.BufferedReader)
-    if plain:  # a cut between two files passes for the end
-        with path.open("rb") as file:
-            file.seek(-1024, os.SEEK_END)
-            if any(file.read()):
+        if isinstance(archive.fileobj, io.BufferedReader):  # a cut between files passes for the end
+            archive.fileobj.seek(-1024, os.SEEK_END)
+            if any(archive.fileobj.read()):
                 raise tarfile.ReadError("its end is missing")
+
+
+def _extract(archive, member):
+    return archive.extractfile(member).read()  # of a link what it leads to, if inside
 
 
 def _zip(path):
@@ -234,9 +233,7 @@ def _zip(path):
 
 def is_array(path):
     """Whether a path names an array file (or Zarr folder) rather than images."""
-    path = Path(path)
-    zarr = any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
-    return path.name.lower().endswith(ARRAYS) or zarr
+    return Path(path).name.lower().endswith(ARRAYS)
 
 
 def open_array(path, key=None):
@@ -259,55 +256,46 @@ def open_array(path, key=None):
     path = Path(path)
     try:
         arrays = _arrays(path)
+        vectors = {k: a[:] for k, a in arrays.items() if a.ndim == 1 or a.shape[1:] == (1,)}
     except _BROKEN_ARRAY as error:
         raise ValueError(f"images: {path.name} cannot be read: {error}") from None
-    shapes = ", ".join(f"{name} {tuple(a.shape)}" for name, a in arrays.items()) or "nothing"
     candidates = [name for name, array in arrays.items() if array.ndim in (3, 4)]
     key = candidates[0] if key is None and len(candidates) == 1 else key
     if key not in candidates:
+        shapes = ", ".join(f"{name} {tuple(a.shape)}" for name, a in arrays.items()) or "nothing"
         raise ValueError(
             f"images: {path.name} must hold one array of images (n, height, width, channels), or "
             f"key must name one; it holds {shapes}; got key={key!r}."
         )
-    images = arrays.pop(key)
-    if str(images.dtype) not in ("uint8", "uint16"):
+    images = arrays[key]
+    n, second = images.shape[0], images.ndim == 4 and images.shape[3] > 4
+    if str(images.dtype) not in ("uint8", "uint16") or (second and images.shape[1] > 4):
         raise ValueError(
-            f"images: {path.name} must hold uint8 or uint16; got {images.dtype}. Bring floats to "
-            "0 to 255 yourself: only you know what their range means."
+            f"images: {path.name} must hold uint8 or uint16 of 1 to 4 channels, second or last; "
+            f"got {images.dtype} of shape {tuple(images.shape)}. Bring floats to 0 to 255 "
+            "yourself: only you know what their range means."
         )
-    if images.ndim == 4 and images.shape[3] > 4 and images.shape[1] > 4:
-        raise ValueError(
-            f"images: {path.name} must have 1 to 4 channels, second or last; got shape "
-            f"{tuple(images.shape)}."
-        )
-    n = images.shape[0]
-    others = {
-        name: _Rows(array, path.name)[:].reshape(n)
-        for name, array in arrays.items()
-        if tuple(array.shape) in ((n,), (n, 1))
-    }
-    return _Rows(images, path.name, images.ndim == 4 and images.shape[3] > 4), others
+    others = {name: v.reshape(n) for name, v in vectors.items() if v.shape in ((n,), (n, 1))}
+    return _Rows(images, path.name, second), others
 
 
 def _arrays(path):
     """Every array in a file, by name."""
-    if path.name.lower().endswith(".npy"):
+    ending = path.suffix.lower()
+    if ending == ".npy":
         return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
-    if path.name.lower().endswith(".npz"):
+    if ending == ".npz":
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
-    if path.name.lower().endswith((".h5", ".hdf5")):
-        import h5py
+    if ending == ".zarr":
+        import zarr
 
-        file, found = h5py.File(path, "r"), {}
-        file.visititems(
-            lambda name, item: found.update({name: item} if isinstance(item, h5py.Dataset) else {})
-        )
-        return found
-    import zarr
+        store = zarr.open(path, mode="r")
+        return {path.stem: store} if isinstance(store, zarr.Array) else dict(store.arrays())
+    import h5py
 
-    store = zarr.open(path, mode="r")
-    return {path.stem: store} if isinstance(store, zarr.Array) else dict(store.arrays())
+    items = h5py.File(path, "r").items()
+    return {name: item for name, item in items if isinstance(item, h5py.Dataset)}
 
 
 class _Rows:

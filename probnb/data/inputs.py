@@ -71,16 +71,11 @@ class Bags:
                 raise ValueError(f"inputs must be finite; got NaN or infinity in bag {rows[i]}.")
         return torch.from_numpy(out), torch.arange(out.shape[1]) < torch.as_tensor(lengths)[:, None]
 
-    def blocks(self, size):
-        """Yield what identifies the bags, some instances at a time: lengths, and every number."""
+    def blocks(self):
+        """Yield what identifies the bags, one at a time: lengths, and every number."""
         yield f"bags {self.shape}".encode() + self.lengths.tobytes()
-        step = max(1, size // (4 * max(1, self.shape[1])))
-        for bag, (first, length) in enumerate(zip(self.offsets, self.lengths)):
-            for start in range(first, first + length, step):
-                x = np.asarray(self.values[start : min(start + step, first + length)], np.float32)
-                if not np.isfinite(x).all():
-                    raise ValueError(f"inputs must be finite; got NaN or infinity in bag {bag}.")
-                yield np.ascontiguousarray(x)
+        for bag in range(len(self)):
+            yield self.batch([bag])[0].numpy()
 
     def order(self, order, batch_size, generator):
         """Change a random order so that batches cut from it hold bags of similar length.
@@ -169,9 +164,7 @@ def _release(inputs):
     mapped = inputs
     while mapped is not None and not isinstance(mapped, mmap.mmap):
         mapped = getattr(mapped, "base", None)
-    if mapped is not None and hasattr(
-        mmap, "MADV_DONTNEED"
-    ):  # not on Windows, which does so itself
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):  # Windows does so itself
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
@@ -181,25 +174,22 @@ def check_inputs(inputs):
         if _in_memory(inputs.values):
             check_finite(inputs.values)
         return len(inputs)
-    shape, kind = getattr(inputs, "shape", None), str(getattr(inputs, "dtype", None))
+    shape = getattr(inputs, "shape", None)
+    kind = str(getattr(inputs, "dtype", None)).removeprefix("torch.")
     if shape is None or len(shape) < 2:
         raise ValueError(
             "inputs must be a tensor or an array of shape (n, ...); got "
             f"{type(inputs).__name__ if shape is None else f'shape {tuple(shape)}'}."
         )
-    if kind.removeprefix("torch.") not in ("uint8", "float16", "bfloat16", "float32", "float64"):
+    if kind not in ("uint8", "float16", "bfloat16", "float32", "float64"):
         raise ValueError(f"inputs must be uint8 images or floating point; got {kind}.")
-    if len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4):
+    last = len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4)
+    if last or (kind == "uint8" and len(shape) != 4):
         raise ValueError(
-            "inputs must be of shape (n, channels, height, width); got what looks like (n, height, "
-            f"width, channels), {tuple(shape)}."
+            f"inputs of {kind} must be of shape (n, channels, height, width); got {tuple(shape)}"
+            f"{', which looks like (n, height, width, channels)' * last}."
         )
-    if "uint8" in kind:
-        if len(shape) != 4:
-            raise ValueError(
-                f"inputs of uint8 must be of shape (n, channels, height, width); got {(*shape,)}."
-            )
-    elif _in_memory(inputs):
+    if kind != "uint8" and _in_memory(inputs):
         check_finite(inputs)
     return shape[0]
 
@@ -221,7 +211,7 @@ def check_finite(x, rows=None):
 def blocks(inputs):
     """What identifies the inputs, a block at a time, wherever they are."""
     if isinstance(inputs, Bags):
-        yield from inputs.blocks(BLOCK)
+        yield from inputs.blocks()
         return
     yield f"{str(inputs.dtype).removeprefix('torch.')}{tuple(inputs.shape)}".encode()
     row = int(np.prod(inputs.shape[1:])) * 4

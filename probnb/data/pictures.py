@@ -287,7 +287,7 @@ def decode_files(path, listing, size, aspect="stretch", cache_dir=None, names=No
     places = {listing.files[name]: i for i, name in enumerate(names)}
     contents = ((places[place], content) for place, content in read_files(path, places))
     total = checksum(path, listing, names)
-    return _through_cache(names, contents, decode, (size, aspect), total, cache_dir)
+    return _through_cache(names, contents, (size, aspect), total, cache_dir)
 
 
 def decode_rows(array, size, aspect="stretch", cache_dir=None):
@@ -311,11 +311,10 @@ def decode_rows(array, size, aspect="stretch", cache_dir=None):
     for i in starts:
         total.update(np.ascontiguousarray(array[i : i + BLOCK]))
     rows = ((i + j, row) for i in starts for j, row in enumerate(array[i : i + BLOCK]))
-    how = size, aspect
-    return _through_cache(range(n), rows, decode_array, how, total.hexdigest(), cache_dir)
+    return _through_cache(range(n), rows, (size, aspect), total.hexdigest(), cache_dir)
 
 
-def _through_cache(names, contents, decoder, how, total, cache_dir):
+def _through_cache(names, contents, how, total, cache_dir):
     """Read images from the cache, or decode their contents, (row, content) each, into it."""
     key = "\0".join([total, *map(str, names)]).encode("utf-8", "surrogateescape")
     key, size = hashlib.sha256(key).hexdigest(), how[0]
@@ -326,9 +325,7 @@ def _through_cache(names, contents, decoder, how, total, cache_dir):
         notes = {"key": key}
         record.unlink(missing_ok=True)
         try:
-            store.replace_file(
-                path, lambda file: notes.update(_decode(file, shape, contents, decoder, how))
-            )
+            store.replace_file(path, lambda file: notes.update(_decode(file, shape, contents, how)))
             store.replace_file(record, lambda file: file.write_text(json.dumps(notes)))
         except OSError as error:
             what = f"cache_dir: no place for {np.prod(shape):,} bytes of images ({error.strerror})"
@@ -352,14 +349,13 @@ def _cached(path, record, key, shape):
         return None
 
 
-def _decode(path, shape, contents, decoder, how):
+def _decode(path, shape, contents, how):
     """Write the images to a NumPy file; return their digests and the reasons of those left 0."""
     n, row = shape[0], int(np.prod(shape[1:]))
     digests, reasons = [None] * n, [None] * n
     header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     blocks = Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")(
-        delayed(_decode_block)(block, decoder, how)
-        for block in iter(lambda: [*islice(contents, BLOCK)], [])
+        delayed(_decode_block)(block, how) for block in iter(lambda: [*islice(contents, BLOCK)], [])
     )
     bar = tqdm(total=n, desc=f"Decoding at {how[0]} x {how[0]}", unit="image", leave=False)
     with bar, path.open("wb") as file:  # written, not mapped: a full disk is then an error
@@ -373,13 +369,16 @@ def _decode(path, shape, contents, decoder, how):
     return {"digests": digests, "reasons": reasons}
 
 
-def _decode_block(block, decoder, how):
-    out = []
-    for i, content in block:
-        try:
-            if content is None:
-                raise ValueError("the file cannot be read")
-            out.append((i, *decoder(content, *how), None))
-        except ValueError as error:
-            out.append((i, None, None, str(error)))
-    return out
+def _decode_block(block, how):
+    return [(i, *_try_to_decode(content, *how)) for i, content in block]
+
+
+def _try_to_decode(content, size, aspect):
+    """Image, digest and None; or None, None and the reason."""
+    if content is None:
+        return None, None, "the file cannot be read"
+    make = decode_array if isinstance(content, np.ndarray) else decode
+    try:
+        return *make(content, size, aspect), None
+    except ValueError as error:
+        return None, None, str(error)

@@ -156,7 +156,7 @@ def test_arrays(tmp_path, table, kind):
         h5py = pytest.importorskip("h5py")
         path = tmp_path / "x.h5"
         with h5py.File(path, "w") as file:
-            file["a/images"], file["y"] = values, Y.astype(int)
+            file["images"], file["y"] = values, Y.astype(int)
         plain = None
     elif kind.startswith("zarr"):
         zarr = pytest.importorskip("zarr")
@@ -182,7 +182,7 @@ def test_arrays(tmp_path, table, kind):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: np.save(path, PIXELS / 255), "must hold uint8 or uint16; got float64"),
+        (lambda path: np.save(path, PIXELS / 255), "must hold uint8 or uint16 .*got float64"),
         (lambda path: np.save(path, np.zeros((N, 12, 12, 7, 7), np.uint8)), "one array of images"),
         (lambda path: np.save(path, np.zeros((N, 12, 12, 9), np.uint8)), "1 to 4 channels"),
         (lambda path: np.save(path, np.array([{}] * N)), "x.npy cannot be read"),
