@@ -34,7 +34,7 @@ WORDS = {-1: "yes", 0: "not told apart", 1: "no, it is worse"}
 """What an interval of a difference of NLL says to "is it better?"."""
 
 
-def write_example(folder, n=3000, size=48, seed=0, scenario="linear"):
+def write_example(folder, n=3000, size=48, seed=0):
     """Write drawn faces as JPEGs, and their outcomes as ``outcomes.csv`` beside them.
 
     What is there already is left alone. The table has columns ``path`` and ``y``; the
@@ -44,7 +44,7 @@ def write_example(folder, n=3000, size=48, seed=0, scenario="linear"):
     if outcomes.exists():  # written last
         return images, outcomes
     faces, ages = drawn_faces(n, size, seed)
-    y = scenarios.draw_outcomes(scenarios.probability(ages, scenario), seed)
+    y = scenarios.draw_outcomes(scenarios.probability(ages, "linear"), seed)
     names = [f"face-{i:05d}.jpg" for i in range(n)]
     images.mkdir(parents=True, exist_ok=True)
     for name, face in zip(names, faces.permute(0, 2, 3, 1).numpy()):
@@ -156,8 +156,8 @@ def verdicts(splits, choice, differences, seed=0):
     chosen, best = choice.index[choice["chosen"]][0], choice.index[0]
     row, half = choice.loc[chosen], differences["half"]
     other = next((name for name in choice.index if name in differences), None)
-    ones, test = int(splits.test.outcomes.sum()), splits.test
-    rare = min(ones, len(test) - ones)
+    test = splits.test
+    rare = int(min((test.outcomes == outcome).sum() for outcome in (0, 1)))
     lines = [("Which row to use?", METHODS[chosen].label, f"validation NLL {row['nll']:.4f}")]
     if chosen != best:
         lower = f"no, {METHODS[best].label} is lower; the plainer one is taken"
@@ -176,8 +176,7 @@ def verdicts(splits, choice, differences, seed=0):
     lines.append(("Enough test images?", enough, f"{rare:,} of the rarer outcome"))
     folds = len(choice_folds(splits.val, seed))
     told = "yes" if folds else "no: too few groups, so they look better than they are"
-    numbers = f"{folds} folds" if folds else ""
-    lines.append(("Calibrators judged on images they have not seen?", told, numbers))
+    lines.append(("Calibrators judged on images they have not seen?", told, f"{folds} folds"))
     if test.groups is not None:
         units = len(set(test.groups))
         told = "yes" if units >= 5 * FEWEST else "few: intervals are rough"
@@ -187,9 +186,8 @@ def verdicts(splits, choice, differences, seed=0):
 
 
 def _better(question, change):
-    word = "no interval can be had" if np.isnan(change.low) else WORDS[
-        int(np.sign(change.value)) * change.resolved
-    ]  # fmt: skip
+    word = WORDS[int(np.sign(change.value)) * change.resolved]
+    word = "no interval can be had" if np.isnan(change.low) else word
     return question, word, f"test NLL {change.text(1, 4)}"
 
 

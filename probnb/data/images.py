@@ -125,17 +125,14 @@ def load_images(
           for name in ("p", "group", "weight", "name")),
     )  # fmt: skip
     told = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
-    source = (
-        f"images sha256={decoded.checksum} table={told[:16]} size={size} aspect={aspect} "
-        f"seed={seed}"
-    )
+    source = f"images sha256={decoded.checksum} table={told[:16]} size={size} aspect={aspect}"
     report = {
         "images": len(table) + len(bad),
         "used": len(table),
         "unreadable": dict(bad.itertuples(index=False)),
         "notes": notes,
     }
-    return split(data, parts, source, (Mirror(),) if mirror else (), report)
+    return split(data, parts, f"{source} seed={seed}", (Mirror(),) if mirror else (), report)
 
 
 def _read_files(path, outcomes, how, positive, columns):
@@ -209,9 +206,8 @@ def _divide(table, seed, notes):
     across, conflicting = (copies > 1).sum()
     if more := len(table) - len(copies):
         notes.append(
-            f"{more:,} images are copies of others, pixel for pixel"
-            + (f"; {conflicting:,} sets of copies have both outcomes" if conflicting else "")
-            + ("." if across else ". Copies are in one part.")
+            f"{more:,} images are copies of others, pixel for pixel; {conflicting:,} sets of "
+            "copies have both outcomes."
         )
     groups = (table.groupby("group")["part"].nunique() > 1).sum() if "group" in table else 0
     for what, cut in (("images stand", across), ("groups stand", groups)):
