@@ -117,7 +117,8 @@ def load_faces(scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None,
     y = scenarios.draw_outcomes(p, np.random.SeedSequence([seed, zlib.crc32(scenario.encode())]))
     copies = report.get("duplicates", [])
     order, end_of = copies_together(np.random.default_rng(seed).permutation(len(images)), copies)
-    cuts = split_points(n) if sizes is None else np.cumsum(sizes)[:2]
+    *ends, total = np.cumsum(sizes or PAPER_SIZES).tolist()
+    cuts = [round(n * end / total) for end in ends]
     rows = np.split(order[: end_of[n]], end_of[cuts])
     cut = f"n={n}" if sizes is None else f"sizes={'+'.join(map(str, sizes))}"
     source = f"{source} scenario={scenario} size={size} {cut} seed={seed}"
@@ -154,12 +155,6 @@ def copies_together(order, copies):
     inside = np.r_[False, first[order][1:] == first[order][:-1], False]
     clear = np.where(inside, len(order), np.arange(len(order) + 1))
     return order, np.minimum.accumulate(clear[::-1])[::-1]
-
-
-def split_points(n):
-    """Where to cut n images: the ends of training and validation, in the paper's proportions."""
-    total, train, val = sum(PAPER_SIZES), PAPER_SIZES[0], PAPER_SIZES[1]
-    return [round(n * train / total), round(n * (train + val) / total)]
 
 
 def age_from_name(name):

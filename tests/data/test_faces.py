@@ -116,13 +116,12 @@ def test_splits_have_the_papers_proportions_and_share_nothing():
     assert sizes == [702, 200, 98]
     rows = torch.cat([part.inputs.flatten(1) for part in (data.train, data.val, data.test)])
     assert len(torch.unique(rows, dim=0)) == 1000
-    assert faces.split_points(sum(faces.PAPER_SIZES)) == [16_641, 16_641 + 4_738]
 
 
-@pytest.mark.parametrize("n", range(6, 40))
+@pytest.mark.parametrize("n", [6, 7, 9, 20])
 def test_no_split_is_empty(n):
-    train, val = faces.split_points(n)
-    assert 0 < train < val < n
+    sizes = [len(part) for part in load_faces("linear", n=n, size=8).parts().values()]
+    assert min(sizes) > 0 and sum(sizes) == n
 
 
 @pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
@@ -305,11 +304,12 @@ def test_truncated_archive_is_refused(archive):
         load_faces("linear", archive, size=16)
 
 
-def test_utkface_as_distributed(data_dir):
+def test_utkface_as_distributed(data_dir, request):
     path = data_dir / "UTKFace.tar.gz"
     if not path.exists():
         pytest.skip("UTKFace.tar.gz is not in PROBNB_DATA")
-    data = load_faces("discrete", path, size=16)
+    kept = request.config.cache.mkdir("utkface")  # decoding takes half a minute
+    data = load_faces("discrete", path, size=16, cache_dir=kept)
     report = data.report
     assert report["images"] == 23_707
     assert not report["corrupt"] and not report["unreadable_age"] and not report["left_out"]

@@ -214,7 +214,7 @@ def test_counts_of_other_images_are_refused(archive, counted, tmp_path):
     with pytest.raises(ValueError, match=r"shapes \(20,\) \(30,\)"):
         load_cifar10h("cat", archive, path, cache_dir=cache)
     np.save(path / "test_labels.npy", labels[:20])
-    with pytest.raises(ValueError, match="NumPy boolean array indexing|mismatch|broadcast|shape"):
+    with pytest.raises(ValueError, match="shape mismatch"):
         load_cifar10h("cat", archive, path, cache_dir=cache)
     (path / "test_labels.npy").unlink()
     with pytest.raises(FileNotFoundError, match=r"test_labels\.npy"):
