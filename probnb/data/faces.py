@@ -20,7 +20,7 @@ from ..validation import check_choice, check_integer
 from .base import Mirror, ProbabilityData, split
 from .drawn import VERSION, drawn_faces
 from .files import list_files
-from .pictures import MappedRows, decode_files
+from .pictures import decode_files
 
 __all__ = ["PAPER_SIZES", "age_from_name", "load_faces", "read_utkface"]
 
@@ -217,8 +217,7 @@ def read_utkface(path, size, cache_dir=None):
     size = check_integer(size, "size")
     path = Path(path).expanduser()
     listing = list_files(path)
-    decoded = decode_files(path, listing, size, cache_dir=cache_dir)
-    table = decoded.table
+    images, table, checksum = decode_files(path, listing, size, cache_dir=cache_dir)
     table["file"] = pd.Series([Path(n).name for n in table.index], table.index, dtype=object)
     table = table.sort_values("file", kind="stable")  # the same for folder and archive
     table["age"] = table["file"].map(age_from_name)
@@ -247,5 +246,4 @@ def read_utkface(path, size, cache_dir=None):
             some = ascii([*report[problem]][:10])  # names may hold line breaks
             count, words = len(report[problem]), problem.replace("_", " ")
             log.warning("UTKFace: skipped %d files (%s): %s", count, words, some)
-    images = MappedRows(decoded.path, kept["row"]).tensor()
-    return images, kept["age"].to_numpy(np.int64), decoded.checksum, report
+    return images[kept["row"]].tensor(), kept["age"].to_numpy(np.int64), checksum, report

@@ -20,7 +20,7 @@ from ..validation import check_choice, check_integer, check_number
 from .base import Mirror, ProbabilityData, split
 from .files import is_array, list_files, open_array
 from .image_tables import ROLES, match_names, outcome_folders, read_outcomes
-from .pictures import ASPECTS, MappedRows, decode_files, decode_rows
+from .pictures import ASPECTS, decode_files, decode_rows
 
 __all__ = ["load_images"]
 
@@ -109,23 +109,23 @@ def load_images(
             raise ValueError(
                 f"outcomes must have the {array.shape[0]} rows of the images; got {len(table)}."
             )
-        decoded = decode_rows(array, *how)
-        table = table.assign(name=decoded.table.index).join(decoded.table)
+        pixels, found, checksum = decode_rows(array, *how)
+        table = table.assign(name=found.index).join(found)
     else:
-        table, decoded, notes = _read_files(path, outcomes, how, positive, columns)
+        pixels, table, checksum, notes = _read_files(path, outcomes, how, positive, columns)
     bad = table.loc[table["reason"].notna(), ["name", "reason"]]
     _judge(bad, len(table), unreadable, notes)
     table = table[table["reason"].isna()].reset_index(drop=True).astype({"row": int})
     parts = _divide(table, seed, notes)
-    inputs = MappedRows(decoded.path, table["row"])
+    pixels = pixels[table["row"]]
     data = ProbabilityData(
-        inputs.tensor() if np.prod(inputs.shape) <= IN_MEMORY else inputs,
+        pixels.tensor() if np.prod(pixels.shape) <= IN_MEMORY else pixels,
         table["y"].to_numpy(),
         *(table[name].to_numpy() if name in table else None
           for name in ("p", "group", "weight", "name")),
     )  # fmt: skip
     told = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
-    source = f"images sha256={decoded.checksum} table={told[:16]} size={size} aspect={aspect}"
+    source = f"images sha256={checksum} table={told[:16]} size={size} aspect={aspect}"
     report = {
         "images": len(table) + len(bad),
         "used": len(table),
@@ -136,22 +136,22 @@ def load_images(
 
 
 def _read_files(path, outcomes, how, positive, columns):
-    """Table of names, outcomes and what else is known, with the row of each decoded image."""
+    """Images, what is known of each and its row among them, their checksum, and notes."""
     listing = list_files(path)
     if outcomes is None:
         table, notes = outcome_folders(listing, positive)
     else:
         table, notes = read_outcomes(outcomes, columns, positive)
     files, reasons = match_names(table["path"], listing)
-    decoded = decode_files(path, listing, *how, names=filter(None, files))
+    pixels, found, checksum = decode_files(path, listing, *how, names=filter(None, files))
     unlisted = len({*listing.pictures()} - {*files, *listing.skipped})
     if unlisted and outcomes is not None:
         notes.append(f"{unlisted:,} images are not in the table, and left out.")
     notes += filter(None, [listing.left_out()])
-    found = decoded.table.reindex(pd.Index(files, dtype=object)).set_axis(table.index)
+    found = found.reindex(pd.Index(files, dtype=object)).set_axis(table.index)
     table["name"] = [_shown(file or path) for file, path in zip(files, table["path"])]
     found["reason"] = found["reason"].where(found["row"].notna(), pd.Series(reasons, dtype=object))
-    return table.drop(columns="path").join(found), decoded, notes
+    return pixels, table.drop(columns="path").join(found), checksum, notes
 
 
 def _shown(name):

@@ -31,7 +31,7 @@ from ..metrics.votes import check_votes
 from ..validation import check_choice, check_integer
 from .base import Mirror, ProbabilityData, split
 from .files import list_files
-from .pictures import MappedRows, decode_files, decode_rows
+from .pictures import decode_files, decode_rows
 
 __all__ = ["CLASSES", "EMOTIONS", "QUESTIONS", "Judged", "draw_vote", "judge", "load_cifar10",
            "load_cifar10h", "load_ferplus", "load_judged_digits", "read_cifar10",
@@ -377,12 +377,12 @@ def read_cifar10(path, size=32, cache_dir=None):
     if path.name == "cifar-10-batches-py":
         return _read_torchvision(path.parent, size, cache_dir)
     listing = list_files(path)
-    decoded = decode_files(path, listing, size, cache_dir=cache_dir)
-    places = map(PurePosixPath, decoded.table.index[decoded.table["reason"].isna()])
+    images, table, checksum = decode_files(path, listing, size, cache_dir=cache_dir)
+    places = map(PurePosixPath, table.index[table["reason"].isna()])
     inside = [place for place in places if place.parent.parent.name in ("train", "test")]
     inside.sort(key=lambda place: (place.parts[-3] == "test", *place.parts[-2:]))
     used = [*map(str, inside)]
-    if left := sorted({*decoded.table.index, *listing.skipped} - {*used}):
+    if left := sorted({*table.index, *listing.skipped} - {*used}):
         log.warning("CIFAR-10: skipped %d files: %s", len(left), ascii(left[:10]))
     classes, labels = np.unique([place.parent.name for place in inside], return_inverse=True)
     if len(classes) < 2:
@@ -391,8 +391,8 @@ def read_cifar10(path, size=32, cache_dir=None):
             f"{len(inside)} that can be decoded, of {len(classes)} classes. {listing.left_out()}"
         )
     part = np.array([place.parts[-3] == "test" for place in inside], np.int64)
-    images = MappedRows(decoded.path, decoded.table.loc[used, "row"]).tensor()
-    return images, labels, part, [place.name for place in inside], decoded.checksum
+    images, names = images[table.loc[used, "row"]].tensor(), [place.name for place in inside]
+    return images, labels, part, names, checksum
 
 
 def _load(data_dir, size, cache_dir):
@@ -425,11 +425,10 @@ def _read_torchvision(path, size, cache_dir):
 
     sets = [CIFAR10(path, train=train) for train in (True, False)]
     data = np.concatenate([s.data for s in sets])
-    decoded = decode_rows(data, size, cache_dir=cache_dir)
-    images = MappedRows(decoded.path, decoded.table["row"]).tensor()
+    images, _, checksum = decode_rows(data, size, cache_dir=cache_dir)
     labels = np.concatenate([np.asarray(s.targets) for s in sets])
     part = np.repeat([0, 1], [len(s.data) for s in sets])
-    return images, labels, part, None, decoded.checksum
+    return images.tensor(), labels, part, None, checksum
 
 
 def _original_order(images, labels, names, original):

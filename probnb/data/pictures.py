@@ -14,7 +14,6 @@ import hashlib
 import io
 import json
 import logging
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from tqdm.auto import tqdm
 from .. import store
 from .files import cache_folder, checksum, read_files
 
-__all__ = ["ASPECTS", "Decoded", "MappedRows", "decode", "decode_array", "decode_files",
+__all__ = ["ASPECTS", "MappedRows", "decode", "decode_array", "decode_files",
            "decode_rows", "open_picture"]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -208,27 +207,6 @@ def _to_srgb(profile, mode):
     return change if np.abs(moved - np.asarray(sample.convert("RGB"))).max() > 2 else None
 
 
-@dataclass(frozen=True, eq=False)
-class Decoded:
-    """Images of one size, in the cache.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-        A NumPy file, uint8 of shape (n, 3, size, size); rows of unreadable images are 0.
-    table : DataFrame
-        A line for each of its rows, by the file's name (of an array by its number): ``row``,
-        ``digest`` of the pixels at full size, equal for the same picture however encoded, None
-        where unreadable, and ``reason``, why an image is unreadable, None where it is not.
-    checksum : str
-        SHA-256 of the content.
-    """
-
-    path: Path
-    table: pd.DataFrame
-    checksum: str
-
-
 class MappedRows:
     """Rows of a NumPy file that stay on disk until they are made an array.
 
@@ -250,7 +228,7 @@ class MappedRows:
 
     def __getitem__(self, rows):
         """Return some rows, still on disk."""
-        return MappedRows(self.path, self.rows[rows])
+        return MappedRows(self.path, self.rows[np.asarray(rows, np.int64)])
 
     def __array__(self, dtype=None, copy=None):
         """Return the rows in memory; the file is closed again, with its pages."""
@@ -279,8 +257,14 @@ def decode_files(path, listing, size, aspect="stretch", cache_dir=None, names=No
 
     Returns
     -------
-    Decoded
-        Every image, or the reason why not; rows in the order of the names.
+    images : MappedRows of shape (n, 3, size, size)
+        uint8, in the order of the sorted names; 0 where unreadable.
+    table : DataFrame
+        A line for each of them, by the file's name (of an array by its number): its ``row`` among
+        them, the ``digest`` of its pixels at full size, equal for the same picture however
+        encoded, None where unreadable, and the ``reason`` why it is unreadable, or None.
+    checksum : str
+        SHA-256 of the content.
     """
     pictures = listing.pictures() if names is None else names
     names = sorted({name for name in pictures if name in listing.files})
@@ -302,8 +286,8 @@ def decode_rows(array, size, aspect="stretch", cache_dir=None):
 
     Returns
     -------
-    Decoded
-        The rows as images.
+    images, table, checksum
+        As of `decode_files`.
     """
     n = array.shape[0]
     starts, total = range(0, n, BLOCK), hashlib.sha256()
@@ -332,7 +316,8 @@ def _through_cache(names, contents, how, total, cache_dir):
             raise OSError(error.errno, what, str(path.parent)) from None
     columns = {"row": range(len(names)), "digest": notes["digests"], "reason": notes["reasons"]}
     names = names if isinstance(names, range) else pd.Index(names, dtype=object)
-    return Decoded(path, pd.DataFrame(columns, names, dtype=object), total)
+    images = MappedRows(path, range(len(names)))
+    return images, pd.DataFrame(columns, names, dtype=object), total
 
 
 def _cached(path, record, key, shape):
