@@ -11,7 +11,7 @@ from PIL import Image
 from sklearn.linear_model import Ridge
 
 from probnb import scenarios
-from probnb.data import faces, pictures
+from probnb.data import faces
 from probnb.data.base import Mirror
 from probnb.data.drawn import drawn_faces
 from probnb.data.faces import age_from_name, load_faces, read_utkface
@@ -91,7 +91,7 @@ def test_every_face_differs_and_uses_the_range():
 
 
 def test_ages_are_distributed_like_utkfaces():
-    _, ages = drawn_faces(20_000, size=8)
+    _, ages = drawn_faces(6_000, size=8)
     assert ages.dtype == np.int64 and ages.min() >= 0 and 100 < ages.max() <= 116
     found = np.percentile(ages, [5, 10, 25, 50, 75, 90, 95])
     np.testing.assert_allclose(found, [2, 6, 23, 29, 45, 61, 72], atol=2)
@@ -135,7 +135,7 @@ def test_probabilities_follow_from_the_ages(scenario):
 
 
 def test_outcomes_have_the_probability_of_their_faces():
-    data = load_faces("linear", n=6000, size=8, seed=3)
+    data = load_faces("linear", n=3000, size=8, seed=3)
     p, y = data.train.probabilities.double(), data.train.outcomes.double()
     z = (y - p).sum() / (p * (1 - p)).sum().sqrt()
     assert abs(z) < 4
@@ -238,48 +238,6 @@ def test_problem_files_are_named_counted_and_skipped(folder, caplog):
     assert sorted(ages.tolist()) == [5, 10, 20, 30, 40, 50, 60, 70]
 
 
-def test_second_read_does_not_decode(archive, cache, monkeypatch):
-    first = read_utkface(archive, 16)
-    monkeypatch.setattr(pictures, "_decode", lambda *_: pytest.fail("decoded again"))
-    second = read_utkface(archive, 16)
-    assert torch.equal(first[0], second[0]) and (first[1] == second[1]).all()
-    assert first[2:] == second[2:]
-    with pytest.raises(pytest.fail.Exception):
-        read_utkface(archive, 24)  # another size is another cache
-    assert len(list(cache.glob("*.npy"))) == 1
-
-
-def test_changed_content_is_decoded_again(folder):
-    _, _, before, _ = read_utkface(folder, 16)
-    (folder / "10_0_1_20170101.jpg.chip.jpg").write_bytes(jpeg("blue"))
-    images, _, after, _ = read_utkface(folder, 16)
-    assert before != after and images[0, 2].float().mean() > 200
-
-
-def test_interrupted_write_leaves_no_cache(archive, cache, monkeypatch):
-    def dies(path, *_):
-        path.write_bytes(b"half a file")
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pictures, "_decode", dies)
-        with pytest.raises(KeyboardInterrupt):
-            read_utkface(archive, 16)
-    assert list(cache.iterdir()) == []
-    assert len(read_utkface(archive, 16)[0]) == 7
-
-
-def test_leftovers_of_a_killed_run_are_not_taken_for_the_cache(archive, cache, caplog):
-    expected = read_utkface(archive, 16)[0]
-    (file,) = cache.glob("*.npy")
-    (cache / f".{file.name}.0123.tmp").write_bytes(b"half")  # killed before the rename
-    assert torch.equal(read_utkface(archive, 16)[0], expected)
-    file.write_bytes(file.read_bytes()[:1000])  # a disk that lost the end of the file
-    assert torch.equal(read_utkface(archive, 16)[0], expected)
-    assert "decoding again" in caplog.text
-    assert torch.equal(read_utkface(archive, 16)[0], expected)
-
-
 def test_sample_of_the_photographs(folder):
     data = load_faces("linear", folder, size=16, n=6)
     assert sum(map(len, (data.train, data.val, data.test))) == 6
@@ -296,12 +254,6 @@ def test_paths_without_images_are_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("not an archive")
     with pytest.raises(ValueError, match="cannot be read as an archive"):
         load_faces("linear", tmp_path / "notes.txt")
-
-
-def test_truncated_archive_is_refused(archive):
-    archive.write_bytes(archive.read_bytes()[:-200])
-    with pytest.raises(ValueError, match="cannot be read as an archive"):
-        load_faces("linear", archive, size=16)
 
 
 def test_utkface_as_distributed(data_dir, request):
@@ -478,6 +430,3 @@ def test_only_training_faces_are_mirrored_and_only_when_asked():
     plain = load_faces("linear", size=8, n=50)
     assert plain.train.augment == () and plain.source == data.source
     assert torch.equal(plain.train.inputs, data.train.inputs)
-
-
-# Figures

@@ -338,14 +338,6 @@ def test_archives(tmp_path, table, kind, folder):
         load_images(path, table, size=12)
 
 
-@pytest.mark.filterwarnings("ignore:Image size")
-def test_one_image_that_is_a_bomb(folder, table):
-    huge = encode(np.zeros((9500, 9500), np.uint8))
-    (folder / "007.png").write_bytes(huge)
-    reason = load_images(folder, table, size=12).report["unreadable"]["007.png"]
-    assert reason == "9,500 x 9,500 pixels are more than 89,478,485"
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
