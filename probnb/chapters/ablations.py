@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from .. import store
-from ..data.augment import Brightness, Mirror, Shift
+from ..data.base import Brightness, Mirror, Shift
 from ..data.drawn import VERSION
 from ..data.faces import load_faces
 from ..experiment.plan import cost_of, lineage, passes, plan

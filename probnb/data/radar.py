@@ -31,7 +31,7 @@ import numpy as np
 
 from ..store import replace_file
 from ..validation import check_integer
-from .image_cache import cache_folder, new_folder
+from .files import cache_folder, new_folder
 
 __all__ = ["MISSING", "Composite", "Series", "decode", "open_series", "read_example", "read_maps"]
 

@@ -24,8 +24,7 @@ from scipy.special import softmax
 from .. import __version__, calibrators, store
 from ..calibrators import logits_from_probabilities
 from ..data.base import ProbabilityData
-from ..data.files import LINKED, PICTURE, list_files, read_files
-from ..data.image_arrays import is_array, open_array
+from ..data.files import LINKED, PICTURE, is_array, list_files, open_array, read_files
 from ..data.pictures import decode, decode_array
 from ..training.batches import make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
