@@ -21,6 +21,7 @@ KINDS = (
     "modified training",
     "CaPE",
     "extension",
+    "pretrained",
 )
 """The paper's grouping of its rows, and what goes beyond them."""
 
@@ -37,7 +38,7 @@ TARGETS = {
 }
 """Schedules of `probnb.training.targets.TARGETS` and the settings that a grid may give them."""
 
-RECIPE = ("schedule", "averaging", "epochs", "patience")
+RECIPE = ("schedule", "averaging", "epochs", "patience", "solver")
 """What a row may have of its own in its `Recipe`; the rest is the profile's."""
 
 LOSSES = ("ce", "focal", "entropy", "mmce")
@@ -264,6 +265,19 @@ METHODS["self_distilled"] = Method(
     start="ce",
     grid={**_RATES, "share": (0.5,)},
 )
+
+# Logistic regression on the features of a pretrained network, for profiles that have a backbone.
+_CONVEX = {"kind": "pretrained", "recipe": {"solver": "convex"}}
+_HEAD = {"kind": "pretrained", "start": "logistic"}
+METHODS["logistic"] = Method("Logistic regression", **_CONVEX)
+METHODS["logistic_platt"] = Method("Logistic, Platt", calibrator="platt", **_CONVEX)
+METHODS["logistic_beta"] = Method("Logistic, beta cal.", calibrator="beta", **_CONVEX)
+METHODS["logistic_best"] = Method("Logistic, true probabilities", targets="resampled", **_CONVEX)
+METHODS["logistic_finetuned"] = Method("Logistic, fine-tuned", grid=_RATES, **_HEAD)
+METHODS["logistic_bin"] = Method(
+    "Logistic, CaPE (bin)", targets="bin", grid={**_RATES, "bins": (15, 5)}, **_HEAD
+)
+METHODS["logistic_kernel"] = Method("Logistic, CaPE (kernel)", targets="kernel", grid=_RATES, **_HEAD)
 
 REFERENCE = "ce"
 """The row that every other is compared with."""

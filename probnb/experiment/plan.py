@@ -96,7 +96,12 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     >>> jobs["ce"] == jobs["platt"]
     True
     """
-    network = network or _network("resnet18", width=profile.width, stem=profile.stem)
+    if network is None and profile.backbone == "none":
+        network = _network("resnet18", width=profile.width, stem=profile.stem)
+    network = network or _network("mlp", hidden=(profile.width,))
+    for name in methods:
+        if rows[name].kind == "pretrained" and profile.backbone == "none":
+            raise ValueError(f"methods: {name!r} needs a profile with a backbone, such as features.")
     return {
         name: [
             job
@@ -119,8 +124,9 @@ def lineage(job):
 
 def _candidates(method, profile, network, seed, member):
     """Trainings of one member of a row: one for each start and each combination of its grid."""
-    jobs = []
-    starts = [None]
+    jobs, starts = [], [None]
+    if method.recipe.get("solver") == "convex":
+        network = _network("mlp", hidden=())
     if method.start is not None:
         starts = _candidates(METHODS[method.start], profile, network, seed, member)
     grid, teachers = _grid(method, profile), _teachers(method, profile, network, seed)
@@ -130,7 +136,7 @@ def _candidates(method, profile, network, seed, member):
         targets = _targets(method.targets, settings, profile)
         jobs.append(
             Job(
-                network,
+                start.network if start else network,
                 _recipe(method, profile, settings, sub_seed(seed, member, stage), member),
                 loss=method.loss,
                 strength=settings.get(method.loss) if isinstance(method.loss, str) else None,
