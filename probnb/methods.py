@@ -277,7 +277,9 @@ METHODS["logistic_finetuned"] = Method("Logistic, fine-tuned", grid=_RATES, **_H
 METHODS["logistic_bin"] = Method(
     "Logistic, CaPE (bin)", targets="bin", grid={**_RATES, "bins": (15, 5)}, **_HEAD
 )
-METHODS["logistic_kernel"] = Method("Logistic, CaPE (kernel)", targets="kernel", grid=_RATES, **_HEAD)
+METHODS["logistic_kernel"] = Method(
+    "Logistic, CaPE (kernel)", targets="kernel", grid=_RATES, **_HEAD
+)
 
 REFERENCE = "ce"
 """The row that every other is compared with."""

@@ -100,7 +100,9 @@ def extract(inputs, backbone, folder, mirror=False, device="cpu", progress=True)
             if digest not in known:
                 missing.setdefault(digest, (part, row))
     todo = list(missing)
-    with tqdm(total=len(todo), unit="image", desc="Features", disable=not (progress and todo)) as bar:
+    with tqdm(
+        total=len(todo), unit="image", desc="Features", disable=not (progress and todo)
+    ) as bar:
         for start in range(0, len(todo), CHUNK):
             chunk, features = todo[start : start + CHUNK], []
             for at in range(0, len(chunk), BATCH):

@@ -101,7 +101,9 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     network = network or _network("mlp", hidden=(profile.width,))
     for name in methods:
         if rows[name].kind == "pretrained" and profile.backbone == "none":
-            raise ValueError(f"methods: {name!r} needs a profile with a backbone, such as features.")
+            raise ValueError(
+                f"methods: {name!r} needs a profile with a backbone, such as features."
+            )
     return {
         name: [
             job

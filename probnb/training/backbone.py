@@ -59,7 +59,8 @@ class Backbone(nn.Module):
         config = self.body.pretrained_cfg
         shape = {"dtype": torch.float32, "device": "cpu"}
         self.scale = tuple(
-            255 * torch.tensor(config[name], **shape).reshape(1, 3, 1, 1) for name in ("mean", "std")
+            255 * torch.tensor(config[name], **shape).reshape(1, 3, 1, 1)
+            for name in ("mean", "std")
         )
         if not next(self.body.parameters()).is_meta:  # there, others bring the weights
             _fill(self.body, find_weights(backbone), config["classifier"])
@@ -69,7 +70,9 @@ class Backbone(nn.Module):
     def forward(self, x):
         """Return features (n, F) of scaled images (n, 3, height, width)."""
         if self.size is not None and tuple(x.shape[2:]) != (self.size, self.size):
-            x = nn.functional.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+            x = nn.functional.interpolate(
+                x, (self.size, self.size), mode="bilinear", antialias=True
+            )
         final, maps = self.body.forward_intermediates(x, **self.options)
         parts = []
         if self.layers != "last":

@@ -130,9 +130,7 @@ def test_features_are_read_where_they_were_seen(splits, lite0, tmp_path, monkeyp
 
 def test_mirrored_features_are_those_of_both(splits, lite0, tmp_path):
     plain = load_features(splits, lite0, tmp_path, "lite0", progress=False)
-    flipped = {
-        k: replace(part, inputs=part.inputs.flip(3)) for k, part in splits.parts().items()
-    }
+    flipped = {k: replace(part, inputs=part.inputs.flip(3)) for k, part in splits.parts().items()}
     other = load_features(replace(splits, **flipped), lite0, tmp_path, "lite0", progress=False)
     both = load_features(splits, lite0, tmp_path, "lite0", mirror=True, progress=False)
     mean = (plain.test.inputs.float() + other.test.inputs.float()) / 2

@@ -54,7 +54,9 @@ def test_labels_drawn_without_end_are_their_probabilities():
         ),
     )
     drawn, both = trained(splits, Resampled()), trained(many)
-    torch.testing.assert_close(drawn.logits["best_test"], both.logits["best_test"], atol=1e-3, rtol=0)
+    torch.testing.assert_close(
+        drawn.logits["best_test"], both.logits["best_test"], atol=1e-3, rtol=0
+    )
 
 
 def test_only_features_and_one_layer():
