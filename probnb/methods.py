@@ -285,7 +285,7 @@ REFERENCE = "ce"
 """The row that every other is compared with."""
 
 
-def check_methods(methods=None, known=True):
+def check_methods(methods=None, known=True, features=False):
     """Return method names in table order.
 
     Parameters
@@ -295,6 +295,9 @@ def check_methods(methods=None, known=True):
     known : bool, default=True
         Whether the ground-truth probabilities are known; without them no labels can be resampled,
         and that row drops out of the default.
+    features : bool, default=False
+        Whether the data are features of a pretrained network, for which rows of the kind
+        "pretrained" are; they are then part of the default.
 
     Returns
     -------
@@ -305,7 +308,7 @@ def check_methods(methods=None, known=True):
     Raises
     ------
     ValueError
-        If a name is unknown, or a row needs probabilities that are not known.
+        If a name is unknown, or a row needs probabilities that are not known, or features.
 
     Examples
     --------
@@ -313,7 +316,9 @@ def check_methods(methods=None, known=True):
     ['resampled', 'ce', 'platt']
     """
     if methods is None:
-        return [name for name in PAPER if known or METHODS[name].targets != "resampled"]
+        rows = [name for name in METHODS if name in PAPER or METHODS[name].kind == "pretrained"]
+        rows = rows if features else PAPER
+        return [name for name in rows if known or METHODS[name].targets != "resampled"]
     names = methods.replace(",", " ").split() if isinstance(methods, str) else list(methods)
     for name in names:
         check_choice(name, METHODS, "methods")
@@ -321,4 +326,6 @@ def check_methods(methods=None, known=True):
             raise ValueError(
                 f"methods: {name!r} needs the ground-truth probabilities, which these data lack."
             )
+        if METHODS[name].kind == "pretrained" and not features:
+            raise ValueError(f"methods: {name!r} needs a backbone, such as -p backbone lite0.")
     return [name for name in METHODS if name in names or name == REFERENCE]

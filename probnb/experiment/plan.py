@@ -98,12 +98,7 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     """
     if network is None and profile.backbone == "none":
         network = _network("resnet18", width=profile.width, stem=profile.stem)
-    network = network or _network("mlp", hidden=(profile.width,))
-    for name in methods:
-        if rows[name].kind == "pretrained" and profile.backbone == "none":
-            raise ValueError(
-                f"methods: {name!r} needs a profile with a backbone, such as features."
-            )
+    network = network or _network("mlp", hidden=(profile.width,), dropout=profile.dropout)
     return {
         name: [
             job
@@ -201,6 +196,7 @@ def _recipe(method, profile, settings, seed, member):
         learning_rate=settings.get("finetune_learning_rate", 1e-2),
         schedule=profile.finetune_schedule,
         plateau_patience=profile.plateau_patience,
+        weight_decay=profile.weight_decay,
         seed=seed,
     )
     if method.start is not None:

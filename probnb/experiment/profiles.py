@@ -57,6 +57,10 @@ class Profile:
         `probnb.training.backbone.Backbone`; ``"none"`` trains a ResNet-18 from random weights.
     layers : {"stages", "last", "both"}
         What is read of it.
+    dropout : float
+        Of a head on its features.
+    weight_decay : float
+        L2 penalty of SGD.
     grid : dict of str to tuple
         Values to try instead of a method's own: names of `GRID_FIELDS`.
     """
@@ -78,6 +82,8 @@ class Profile:
     candidates: int = 2
     backbone: str = "none"
     layers: str = "stages"
+    dropout: float = 0.0
+    weight_decay: float = 5e-4
     grid: dict = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
@@ -94,6 +100,8 @@ class Profile:
             )
         check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
         check_number(self.adversarial, "adversarial", 0)
+        check_number(self.dropout, "dropout", 0, 1)
+        check_number(self.weight_decay, "weight_decay", 0)
         check_choice(self.stem, ("small", "large"), "stem")
         check_choice(self.layers, ("stages", "last", "both"), "layers")
         check_choice(self.cape, ("released", "printed"), "cape")
@@ -138,8 +146,9 @@ PROFILES = {
     ),
     "cpu": Profile(None, 32, 8, "small", 24, 5, 5, 128, finetune_epochs=8, members=3),
     "features": Profile(
-        None, 128, 128, "small", 30, 4, 2, 128, learning_rate=0.01, finetune_epochs=6,
-        backbone="lite0",
+        None, 128, 128, "small", 40, 4, 2, 128, learning_rate=0.003, finetune_epochs=6,
+        backbone="lite0", dropout=0.5, weight_decay=0.03,
+        grid={"finetune_learning_rate": (1e-3, 1e-4)},
     ),
     "paper": Profile(
         None, 200, 64, "large", 200, 20, 5, 256, finetune_epochs=100, adversarial=0.01, candidates=4

@@ -11,14 +11,33 @@ import torch
 from tqdm.auto import tqdm
 
 from .. import store
-from .base import Splits
-from .inputs import take_rows
+from ..data.base import Splits
+from ..data.inputs import take_rows
+from ..training.backbone import Backbone
 
-__all__ = ["extract", "load_features"]
+__all__ = ["extract", "features_of", "load_features"]
 
 BATCH = 64
 CHUNK = 16 * BATCH
 """Images whose features are kept in one file: what a killed extraction loses at most."""
+
+
+def features_of(splits, profile, directory, device="cpu"):
+    """Return the data that a profile trains on: features, or where it has no backbone the images.
+
+    Parameters
+    ----------
+    splits : Splits
+        Images.
+    profile : probnb.experiment.profiles.Profile
+        Says which backbone, and which of its layers.
+    directory, device
+        As for `load_features`.
+    """
+    if profile.backbone == "none":
+        return splits
+    backbone = Backbone(profile.backbone, profile.layers)
+    return load_features(splits, backbone, directory, profile.backbone, device=device)
 
 
 def load_features(splits, backbone, directory, name, mirror=False, device="cpu", progress=True):

@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from probnb.data import ProbabilityData, Splits
-from probnb.data.features import load_features
+from probnb.experiment.features import load_features
 from probnb.experiment.keep import keep_models, on_images
 from probnb.experiment.model import load_model, save_model
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import collect
 from probnb.experiment.run import run_jobs
+from probnb.methods import check_methods
 from probnb.training import backbone as module
 from probnb.training.backbone import Backbone, find_weights, model_of
 
@@ -104,7 +105,7 @@ def test_without_a_network_and_without_timm(monkeypatch):
         raise OSError("no route to host")
 
     monkeypatch.setattr(timm, "create_model", offline)
-    with pytest.raises(ValueError, match="could not be fetched .* lite0, which needs no network"):
+    with pytest.raises(ValueError, match=r"could not be fetched .* lite0, which needs no network"):
         find_weights("resnet18")
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(ImportError, match=r"pip install 'probnb\[pretrained\]'"):
@@ -151,5 +152,6 @@ def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path):
         save_model(tmp_path / row, on_images(kept[row].model, lite0, "lite0"))
         p = load_model(tmp_path / row).predict(splits.test.inputs, "cpu")
         np.testing.assert_allclose(p, kept[row].test, atol=5e-3)
-    with pytest.raises(ValueError, match="'logistic' needs a profile with a backbone"):
-        plan(["logistic"], make_profile("smoke"))
+    with pytest.raises(ValueError, match="'logistic' needs a backbone"):
+        check_methods("logistic")
+    assert check_methods(features=True)[-1] == "logistic_kernel"
