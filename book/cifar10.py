@@ -262,5 +262,5 @@ ax = figures.brier_figure(pd.concat(follows))
 # %% [markdown]
 # ## Your own judged pictures
 #
-# `probnb.data.ferplus.judge` makes data to train on of any pictures with counts of votes, and
+# `probnb.data.judged.judge` makes data to train on of any pictures with counts of votes, and
 # {doc}`evaluate <evaluate>` takes a file of predictions with counts in place of probabilities.

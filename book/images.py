@@ -120,7 +120,7 @@ use_style()
 # %%
 from IPython.display import Markdown
 
-from probnb.chapters.images.study import what_was_read, write_example
+from probnb.chapters.images import what_was_read, write_example
 from probnb.data.images import load_images
 
 if example:
@@ -143,7 +143,7 @@ Markdown(what_was_read(splits))
 
 # %% tags=["hide-input"]
 # %matplotlib inline
-from probnb.chapters.images.figures import example_images
+from probnb.chapters.images import example_images
 
 axes = example_images(splits.test) if example else None  # yours stay out of the report
 
@@ -191,7 +191,7 @@ print(f"{run.record['cpu_seconds']:.0f} processor seconds; the record is in {run
 # training at each size: another seed would move its points a little.
 
 # %%
-from probnb.chapters.images.study import learning_curve, verdicts
+from probnb.chapters.images import learning_curve, verdicts
 
 kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, run.record)
 choice = choose_model(kept, splits.val, seed)
@@ -208,7 +208,7 @@ from probnb.methods import METHODS
 choice.rename(lambda name: METHODS[name].label).round(4)
 
 # %% tags=["hide-input"]
-from probnb.chapters.images.figures import learning_curve_figure
+from probnb.chapters.images import learning_curve_figure
 
 axes = learning_curve_figure(points, differences, choice)
 
@@ -220,7 +220,7 @@ axes = learning_curve_figure(points, differences, choice)
 
 # %%
 from probnb import store
-from probnb.chapters.images.study import judged
+from probnb.chapters.images import judged
 from probnb.report import check_table, make_report
 
 frame = judged(kept, splits.test)
@@ -253,7 +253,7 @@ report.show("gains")
 # ## A model to keep
 
 # %%
-from probnb.chapters.images.study import how_to_predict
+from probnb.chapters.images import how_to_predict
 from probnb.experiment.model import load_model, save_model
 
 chosen = choice.index[choice["chosen"]][0]

@@ -45,7 +45,7 @@ from probnb.plots.style import use_style
 use_style()
 torch.set_num_threads(1)
 setting = study.Demonstration.smoke(seed) if smoke() else study.Demonstration(seed=seed)
-splits = load_faces("linear", size=setting.size, sizes=setting.sizes, seed=seed)
+splits = load_faces("linear", size=setting.size, n=setting.sizes, seed=seed)
 networks = study.starts(splits, setting)
 fits, moves = study.movements(networks, splits, setting)
 shown = sorted({0, 1, setting.finetune_epochs // 3, setting.finetune_epochs - 1})

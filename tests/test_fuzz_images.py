@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
-from probnb.data.files import list_files, read_files
-from probnb.data.image_arrays import open_array
+from probnb.data.files import list_files, open_array, read_files
 from probnb.data.images import load_images
 from probnb.data.pictures import decode
 
@@ -104,7 +103,7 @@ def test_arrays(arrays, tmp_path_factory, ending, changes, cut):
     path.unlink(missing_ok=True)
     path.write_bytes(damaged(arrays[ending], changes, cut))
     try:
-        images, beside, _ = open_array(path)
+        images, beside = open_array(path)
         assert images[0:1].shape[0] <= 1 and isinstance(beside, dict)
     except ValueError as error:
         assert type(error) is ValueError and path.name in str(error)

@@ -1,6 +1,6 @@
 """Data: the protocol that training expects, and the data sets of the chapters."""
 
 from .base import ProbabilityData, Splits
-from .ragged import Bags
+from .inputs import Bags
 
 __all__ = ["Bags", "ProbabilityData", "Splits"]

@@ -3,28 +3,26 @@
 Every data module returns `Splits` of three `ProbabilityData`. Training asks them for one thing,
 ``batch(rows, train)``, and never looks at the inputs itself, so images on the device, arrays larger
 than memory, tables and ragged bags all go through the same loop.
+
+An augmentation is a frozen dataclass that says how many uniform random numbers it takes for a row
+(``draws``) and is called with a batch and those numbers. It belongs to the data: a mirrored face
+has the same age; a mirrored rain field moves the mirrored way, which is right where all its maps
+are mirrored alike and where wind from the east is as good as wind from the west.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
 
-from ..validation import (
-    check_integer,
-    check_outcomes,
-    check_probabilities,
-    check_vector,
-    check_weights,
-)
-from .inputs import as_array, blocks, channel_scale, check_finite, check_inputs, take_rows
-from .ragged import Bags
+from ..validation import check_outcomes, check_probabilities, check_vector, check_weights
+from .inputs import Bags, as_array, blocks, channel_scale, check_finite, check_inputs, take_rows
 
-__all__ = ["Bags", "ProbabilityData", "Splits", "one_hot"]
+__all__ = ["Bags", "Brightness", "Mirror", "ProbabilityData", "Shift", "Splits", "one_hot", "split"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +50,8 @@ class ProbabilityData:
     ids : array-like of shape (n,), optional
         What identifies a row wherever it goes; by default its number.
     augment : tuple of callable, default=()
-        Applied in turn to training batches; see `probnb.data.augment`. None by default: whether a
-        mirrored image has the same outcome is known to the data, not to the loop.
+        Applied in turn to training batches, such as `Mirror`. None by default: whether a mirrored
+        image has the same outcome is known to the data, not to the loop.
     scale : tuple of torch.Tensor, optional
         Mean and standard deviation per channel, by which a batch is scaled; of uint8 images
         `Splits.to` takes them from the training part, and without it no batch can be had.
@@ -76,21 +74,17 @@ class ProbabilityData:
 
     def __post_init__(self):
         n = check_inputs(self.inputs)
-        ids = np.arange(n) if self.ids is None else self.ids
-        checked = {
-            "outcomes": _of_outcomes(self.outcomes, "outcomes", check_outcomes),
-            "probabilities": _of_outcomes(self.probabilities, "probabilities", check_probabilities),
-            "weights": _optional(self.weights, "weights", check_weights),
-            "groups": None if self.groups is None else check_vector(self.groups, "groups"),
-            "ids": check_vector(ids, "ids"),
-        }
-        for name, value in checked.items():
+        object.__setattr__(self, "ids", np.arange(n) if self.ids is None else self.ids)
+        for name, check in _CHECKS.items():
+            value = getattr(self, name)
             if value is None:
                 continue
+            value = check(as_array(value), name)
             if len(value) != n:
                 raise ValueError(f"{name} must have the {n} rows of inputs; got {len(value)}.")
             if name not in ("groups", "ids"):
-                value = torch.as_tensor(value, dtype=torch.float32).to(_device(self.inputs))
+                device = self.inputs.device if torch.is_tensor(self.inputs) else "cpu"
+                value = torch.as_tensor(value, dtype=torch.float32).to(device)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "augment", tuple(self.augment))
 
@@ -185,10 +179,7 @@ class ProbabilityData:
             for name in ("outcomes", "probabilities", "groups", "weights", "ids")
             if getattr(self, name) is not None
         }
-        if hasattr(self.inputs, "part"):  # rows on disk stay there
-            inputs = self.inputs.part(rows)
-        else:
-            inputs = self.inputs[torch.as_tensor(rows) if torch.is_tensor(self.inputs) else rows]
+        inputs = self.inputs[torch.as_tensor(rows) if torch.is_tensor(self.inputs) else rows]
         return replace(self, inputs=inputs, **cut)
 
     def to(self, device):
@@ -233,12 +224,12 @@ class Splits:
             rows = len(getattr(self, name))
             if rows < least:
                 raise ValueError(f"{name} must have at least {least} rows; got {rows}.")
-        shapes = {name: tuple(part.inputs.shape[1:]) for name, part in self.parts().items()}
+        shapes = {k: (*part.inputs.shape[1:], part.classes) for k, part in self.parts().items()}
         if len(set(shapes.values())) > 1:
-            raise ValueError(f"inputs of train, val and test must have one shape; got {shapes}.")
-        counts = {name: part.classes for name, part in self.parts().items()}
-        if len(set(counts.values())) > 1:
-            raise ValueError(f"train, val and test must have one number of outcomes; got {counts}.")
+            raise ValueError(
+                "train, val and test must have inputs of one shape and one number of outcomes; got "
+                f"{shapes}."
+            )
 
     @cached_property
     def digest(self):
@@ -268,6 +259,13 @@ class Splits:
         return replace(self, **moved)
 
 
+def split(data, parts, source, augment=(), report=None):
+    """Cut one data set into three parts by their row numbers; `augment` is for training alone."""
+    taken = {name: data.take(rows) for name, rows in parts.items()}
+    taken["train"] = replace(taken["train"], augment=augment)
+    return Splits(**taken, source=source, report=report or {"images": len(data)})
+
+
 def _bytes(values):
     """A vector as bytes: numbers as they are, names as text."""
     if values.dtype.kind in "biuf":
@@ -285,19 +283,15 @@ def one_hot(y, classes):
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    y = np.asarray(as_array(y))
-    wrong = ~np.isin(y, np.arange(check_integer(classes, "classes", minimum=2)))
+    y = torch.as_tensor(y)
+    wrong = ~torch.isin(y, torch.arange(classes, device=y.device))
     if y.ndim != 1 or wrong.any():
-        seen = f"shape {y.shape}" if y.ndim != 1 else f"{y[wrong][0]!s} in row {wrong.argmax()}"
-        raise ValueError(f"y must be a vector of outcomes 0 to {classes - 1}; got {seen}.")
-    return torch.nn.functional.one_hot(torch.as_tensor(y.astype(np.int64)), classes).float()
+        raise ValueError(f"y must be a vector of outcomes 0 to {classes - 1}; got {y[wrong]}.")
+    return torch.nn.functional.one_hot(y.long(), classes).float()
 
 
-def _of_outcomes(values, name, check):
+def _of_outcomes(check, values, name):
     """Check what is said of the outcomes of each row: of outcome 1, or of each of K."""
-    if values is None:
-        return None
-    values = as_array(values)
     if getattr(values, "ndim", 1) != 2 or values.shape[1] < 2:
         return check(values, name, empty=True)
     columns = np.stack([check(column, name, empty=True) for column in values.T], axis=1)
@@ -310,9 +304,66 @@ def _of_outcomes(values, name, check):
     return columns[:, 1] if columns.shape[1] == 2 else columns
 
 
-def _optional(values, name, check):
-    return None if values is None else check(as_array(values), name, empty=True)
+_CHECKS = {
+    "outcomes": partial(_of_outcomes, check_outcomes),
+    "probabilities": partial(_of_outcomes, check_probabilities),
+    "weights": partial(check_weights, empty=True),
+    "groups": check_vector,
+    "ids": check_vector,
+}
 
 
-def _device(inputs):
-    return inputs.device if torch.is_tensor(inputs) else "cpu"
+@dataclass(frozen=True)
+class Mirror:
+    """Mirror an image left to right with probability one half."""
+
+    draws = 1
+
+    def __call__(self, x, u):
+        """Return the batch `x` (n, c, h, w), changed where the numbers `u` (n, 1) say so."""
+        return torch.where((u[:, 0] < 0.5)[:, None, None, None], x.flip(-1), x)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Move an image by up to some pixels in each direction; the edge is repeated.
+
+    Parameters
+    ----------
+    pixels : int, default=3
+        Largest shift.
+    """
+
+    pixels: int = 3
+    draws = 2
+
+    def __call__(self, x, u):
+        """Return the batch `x` (n, c, h, w), moved as the numbers `u` (n, 2) say."""
+        height, width = x.shape[-2:]
+        by = (u * (2 * self.pixels + 1)).long() - self.pixels
+        rows = (torch.arange(height, device=x.device) + by[:, :1]).clamp(0, height - 1)
+        columns = (torch.arange(width, device=x.device) + by[:, 1:]).clamp(0, width - 1)
+        n = torch.arange(len(x), device=x.device)[:, None, None]
+        return x.permute(0, 2, 3, 1)[n, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """Scale brightness and contrast of a uint8 image by random factors near 1.
+
+    Parameters
+    ----------
+    by : float, default=0.2
+        Factors are uniform in [1 - by, 1 + by].
+    """
+
+    by: float = 0.2
+    draws = 2
+
+    def __call__(self, x, u):
+        """Return the batch `x` (n, c, h, w), scaled as the numbers `u` (n, 2) say."""
+        bright, contrast = (1 + self.by * (2 * u - 1)).T[:, :, None, None, None]
+        y = x.float() * bright
+        mean = y.mean(dim=(1, 2, 3), keepdim=True)
+        y = mean + contrast * (y - mean)
+        return y.round().clamp(0, 255).to(x.dtype) if x.dtype == torch.uint8 else y

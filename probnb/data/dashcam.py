@@ -24,8 +24,7 @@ from PIL import Image
 from ..store import key
 from ..validation import check_choice, check_integer
 from .base import ProbabilityData, Splits
-from .files import checksum, list_files
-from .image_cache import cache_folder, new_folder
+from .files import cache_folder, checksum, list_files, new_folder
 
 __all__ = ["DashcamInputs", "Frame", "decode", "follow", "load_scenes", "read_dashcam"]
 
@@ -123,7 +122,7 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
         Which training scenes, 28 % of accidents and of others alike, become the validation part
         where there is no folder ``val``; the paper has 28 % of its samples there.
     cache_dir : path-like, optional
-        Where decoded frames are kept; see `probnb.data.image_cache.cache_folder`.
+        Where decoded frames are kept; see `probnb.data.files.cache_folder`.
 
     Returns
     -------

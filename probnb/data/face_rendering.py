@@ -45,7 +45,8 @@ def render(traits, size, rng):
     _mouth(canvas, t, f)
     _hair(canvas, t, f)
     if t.glasses.any():
-        rim = _ring((f.m - t.eye_x) / 0.21, (f.y - t.eye_y - 0.02) / 0.17, 0.19, 0.018, f.pixel)
+        x, y = (f.m - t.eye_x) / 0.21, (f.y - t.eye_y - 0.02) / 0.17
+        rim = _stroke((np.sqrt(x * x + y * y) - 1) * 0.19, 0.018, f.pixel)
         bridge = _stroke(f.y - t.eye_y, 0.015, f.pixel) * _inside(f.m - 0.08, f.pixel)
         _paint(canvas, t.glasses * np.maximum(rim, bridge), np.float32(0.08))
     return _camera(canvas, t, noise[:, :3])
@@ -65,10 +66,6 @@ def _stroke(distance, width, pixel):
     """Coverage by a line; one thinner than a pixel is drawn a pixel wide and fainter."""
     reach = np.maximum(width, pixel)
     return np.clip(1 - np.abs(distance) / reach, 0, 1) * (width / reach)
-
-
-def _ring(x, y, scale, width, pixel):
-    return _stroke((np.sqrt(x * x + y * y) - 1) * scale, width, pixel)
 
 
 def _paint(canvas, mask, colour):

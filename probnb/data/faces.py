@@ -10,18 +10,17 @@ from __future__ import annotations
 import logging
 import re
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from .. import scenarios
 from ..validation import check_choice, check_integer
-from .augment import Mirror
-from .base import ProbabilityData, Splits
+from .base import Mirror, ProbabilityData, split
 from .drawn import VERSION, drawn_faces
 from .files import list_files
-from .image_cache import MappedRows, decode_files
+from .pictures import MappedRows, decode_files
 
 __all__ = ["PAPER_SIZES", "age_from_name", "load_faces", "read_utkface"]
 
@@ -34,9 +33,7 @@ DRAWN = 4_500
 """How many faces are drawn by default: minutes of training on two cores."""
 
 
-def load_faces(
-    scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None, sizes=None, mirror=False
-):
+def load_faces(scenario, data_dir=None, size=32, n=None, seed=0, cache_dir=None, mirror=False):
     """Load faces with outcomes of one scenario, split into training, validation and test.
 
     Parameters
@@ -50,15 +47,13 @@ def load_faces(
         Height and width of the images in pixels, at least 8.
     n : int or tuple of int, optional
         How many images, at least 6: drawn faces by default 4,500, of UTKFace all. Fewer than all
-        are a random sample. They are cut in the paper's proportions, 0.70 : 0.20 : 0.10. Three
-        numbers, as a profile may have, are `sizes`.
+        are a random sample. They are cut in the paper's proportions, 0.70 : 0.20 : 0.10; three
+        numbers are how many to train, to validate and to test on.
     seed : int, default=0
         Seed of the drawn faces, of the outcomes and of the split.
     cache_dir : path-like, optional
         Where decoded photographs are kept; by default the environment variable
         ``PROBNB_CACHE``, else the user's cache folder.
-    sizes : tuple of int, optional
-        How many images to train, to validate and to test on, in place of `n`.
     mirror : bool, default=False
         Whether training mirrors half of the images of each batch: a mirrored face has the same
         age.
@@ -100,7 +95,15 @@ def load_faces(
     size = check_integer(size, "size", minimum=8)
     seed = check_integer(seed, "seed", minimum=0)
     check_choice(mirror, (True, False), "mirror")
-    n, sizes = _check_sizes(n, sizes)
+    sizes = None
+    if isinstance(n, (tuple, list)):
+        if len(n) != 3:
+            raise ValueError(f"n must be a number or three, to train, validate, test; got {n!r}.")
+        sizes = [
+            check_integer(k, f"n[{i}]", least) for i, (k, least) in enumerate(zip(n, (2, 1, 1)))
+        ]
+        n = sum(sizes)
+    n = n if n is None else check_integer(n, "n", minimum=6)
     if data_dir is None:
         images, ages = drawn_faces(DRAWN if n is None else n, size=size, seed=seed)
         source, report = f"drawn-faces v{VERSION}", {}
@@ -109,25 +112,20 @@ def load_faces(
         source = f"utkface sha256={checksum}"
     n = len(images) if n is None else n
     if not 6 <= n <= len(images):
-        raise ValueError(
-            f"{'n' if sizes is None else 'the sum of sizes'} must be from 6 to the {len(images)} "
-            f"images of data_dir; got {n}."
-        )
+        raise ValueError(f"n must be from 6 to the {len(images)} images of data_dir; got {n}.")
     p = scenarios.probability(ages, scenario)
     y = scenarios.draw_outcomes(p, np.random.SeedSequence([seed, zlib.crc32(scenario.encode())]))
     copies = report.get("duplicates", [])
     order, end_of = copies_together(np.random.default_rng(seed).permutation(len(images)), copies)
     cuts = split_points(n) if sizes is None else np.cumsum(sizes)[:2]
     rows = np.split(order[: end_of[n]], end_of[cuts])
-    data = ProbabilityData(images, y, probabilities=p, groups=ages)
-    train, val, test = (data.take(part) for part in rows)
-    if mirror:
-        train = replace(train, augment=(Mirror(),))
     cut = f"n={n}" if sizes is None else f"sizes={'+'.join(map(str, sizes))}"
     source = f"{source} scenario={scenario} size={size} {cut} seed={seed}"
     source += " copies=together" if copies else ""
-    used = sum(map(len, rows))
-    return Splits(train, val, test, source, report={**report, "images": len(images), "used": used})
+    report = {**report, "images": len(images), "used": sum(map(len, rows))}
+    data = ProbabilityData(images, y, probabilities=p, groups=ages)
+    parts = dict(zip(("train", "val", "test"), rows))
+    return split(data, parts, source, (Mirror(),) if mirror else (), report)
 
 
 def copies_together(order, copies):
@@ -197,7 +195,7 @@ def read_utkface(path, size, cache_dir=None):
     size : int
         Height and width of the images returned, in pixels; resized with antialiasing.
     cache_dir : path-like, optional
-        Where decoded images are kept; see `probnb.data.image_cache.cache_folder`.
+        Where decoded images are kept; see `probnb.data.files.cache_folder`.
 
     Returns
     -------
@@ -208,12 +206,11 @@ def read_utkface(path, size, cache_dir=None):
     checksum : str
         SHA-256 of the archive, or of the names and contents of the folder's images.
     report : dict
-        ``images`` read; files skipped because they
-        are ``corrupt`` or have an ``unreadable_age``; what is ``left_out`` as no image;
-        ``unread`` links and files by name, with the reason; ``repeated`` files, left out because
-        an image of the same file name and pixels comes first; ``duplicates``, the rows of each
-        set of images whose pixels are the same under different names, and how many of these
-        sets have ``conflicting_ages``.
+        ``images`` read; files skipped because they are ``corrupt`` or have an
+        ``unreadable_age``; what is ``left_out`` as no image; ``unread`` links and files by name,
+        with the reason; ``repeated`` files, left out because an image of the same file name and
+        pixels comes first; ``duplicates``, the rows of each set of images whose pixels are the
+        same under different names.
 
     Raises
     ------
@@ -224,64 +221,36 @@ def read_utkface(path, size, cache_dir=None):
     """
     size = check_integer(size, "size")
     path = Path(path).expanduser()
-    try:
-        listing = list_files(path)
-        names = [name for name in listing.pictures() if name in listing.files]
-        names.sort(key=lambda name: (Path(name).name, name))  # the same for folder and archive
-        decoded = decode_files(path, listing, names, size, cache_dir=cache_dir)
-    except (FileNotFoundError, ValueError) as error:
-        raise type(error)(f"data_dir {error}") from None
-    age_of = {name: age_from_name(Path(name).name) for name in names}
-    seen, rows, corrupt, repeated = {}, [], [], []
-    for name in (name for name in names if age_of[name] is not None):
-        digest = decoded.digests[decoded.row[name]]
-        copies = seen.setdefault(digest, {})  # by file name
-        if digest is None:
-            corrupt.append(name)
-        elif Path(name).name in copies:
-            repeated.append(name)
-        else:
-            copies[Path(name).name] = len(rows)
-            rows.append(name)
-    if not rows:
+    listing = list_files(path)
+    decoded = decode_files(path, listing, size, cache_dir=cache_dir)
+    table = decoded.table
+    table["file"] = pd.Series([Path(n).name for n in table.index], table.index, dtype=object)
+    table = table.sort_values("file", kind="stable")  # the same for folder and archive
+    table["age"] = table["file"].map(age_from_name)
+    known = table[table["age"].notna()]
+    good = known[known["digest"].notna()]
+    repeated = good.duplicated(["digest", "file"])
+    kept = good[~repeated]
+    if kept.empty:
         raise ValueError(
             f"data_dir must hold images named [age]_[gender]_[race]_[time].jpg; {str(path)!r} has "
-            f"{len(names)} images, {len(corrupt)} with a readable age, none that can be decoded. "
+            f"{len(table)} images, {len(known)} with a readable age, none that can be decoded. "
             + listing.left_out()
         )
-    ages = np.array([age_of[name] for name in rows])
-    sets = [[*copies.values()] for copies in seen.values() if len(copies) > 1]
+    copies = pd.Series(range(len(kept))).groupby(kept["digest"].to_numpy(), sort=False).apply(list)
     report = {
-        "images": len(rows),
-        "unreadable_age": [name for name in names if age_of[name] is None],
+        "images": len(kept),
+        "unreadable_age": [*table.index[table["age"].isna()]],
         "left_out": listing.left_out(),
         "unread": listing.skipped,
-        "corrupt": corrupt,
-        "repeated": repeated,
-        "duplicates": sets,
-        "conflicting_ages": sum(len({*ages[copies]}) > 1 for copies in sets),
+        "corrupt": [*known.index[known["digest"].isna()]],
+        "repeated": [*good.index[repeated]],
+        "duplicates": [rows for rows in copies if len(rows) > 1],
     }
     for problem in ("corrupt", "unreadable_age", "unread", "repeated"):
         if report[problem]:
-            some = ascii(list(report[problem])[:10])  # names may hold line breaks
+            some = ascii([*report[problem]][:10])  # names may hold line breaks
             count, words = len(report[problem]), problem.replace("_", " ")
             log.warning("UTKFace: skipped %d files (%s): %s", count, words, some)
-    images = MappedRows(decoded.path, [decoded.row[name] for name in rows]).tensor()
-    return images, ages, decoded.checksum, report
-
-
-def _check_sizes(n, sizes):
-    """Return how many images there are in all and in each part, as far as they are given."""
-    if isinstance(n, (tuple, list)) and sizes is None:
-        n, sizes = None, n
-    if sizes is None:
-        return n if n is None else check_integer(n, "n", minimum=6), None
-    if n is not None:
-        raise ValueError(f"give either n or sizes, not both; got n={n!r} and sizes={sizes!r}.")
-    if not isinstance(sizes, (tuple, list)) or len(sizes) != 3:
-        raise ValueError(
-            f"sizes must be three numbers, for training, validation and test; got {sizes!r}."
-        )
-    least = {"training": 2, "validation": 1, "test": 1}
-    sizes = [check_integer(k, f"sizes ({what})", m) for k, (what, m) in zip(sizes, least.items())]
-    return sum(sizes), tuple(sizes)
+    images = MappedRows(decoded.path, kept["row"]).tensor()
+    return images, kept["age"].to_numpy(np.int64), decoded.checksum, report

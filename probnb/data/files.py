@@ -1,6 +1,7 @@
-"""The files of a folder or an archive, read where they lie: nothing is unpacked, no link leads out.
+"""The files of a folder or an archive, and images in one array, read where they lie.
 
-One listing serves training and prediction. What is not read is named with its reason.
+One listing serves training and prediction. Nothing is unpacked, no link leads out, and what is not
+read is named with its reason. What is made of the files is kept in the cache folder.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ import os
 import posixpath
 import re
 import tarfile
+import tempfile
+import tokenize
 import zipfile
 import zlib
-from collections import Counter, namedtuple
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-__all__ = ["LINKED", "PICTURE", "Listing", "checksum", "list_files", "read_files"]
+import numpy as np
+
+__all__ = ["LINKED", "PICTURE", "Listing", "cache_folder", "checksum", "is_array", "list_files",
+           "new_folder", "open_array", "read_files"]  # fmt: skip
 
 PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
 """Names that are taken for images."""
@@ -30,10 +36,13 @@ LIMIT = 256 * 2**20
 
 LINKED = "a link to a folder"
 
-_Entry = namedtuple("_Entry", "name size problem read")
-# RuntimeError: a zip's password, or links in a circle; NotImplementedError: a zip's method
+ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
+"""Endings of files that hold images as one array."""
+
+# RuntimeError: a zip's password, or links in a circle; the last two: NumPy's header is Python
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError,
            lzma.LZMAError, zlib.error, EOFError, OSError)  # fmt: skip
+_BROKEN_ARRAY = (*_BROKEN, ValueError, ImportError, SyntaxError, tokenize.TokenError)
 
 
 @dataclass(frozen=True)
@@ -128,10 +137,10 @@ def read_files(path, places):
     """
     places = set(places)
     with _entries(Path(path)) as entries:
-        for place, entry in enumerate(entries):
+        for place, (*_, read) in enumerate(entries):
             if place in places:
                 try:
-                    content = entry.read()
+                    content = read()
                 except _BROKEN:
                     content = None
                 yield place, content
@@ -142,13 +151,10 @@ def checksum(path, listing, names):
     if Path(path).is_file():
         with Path(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    digests, digest = {}, hashlib.sha256()
-    for place, content in read_files(path, [listing.files[name] for name in names]):
-        digests[place] = hashlib.sha256(content or b"").hexdigest()
-    for name in sorted(names, key=Path):
-        line = f"{name}\0{digests[listing.files[name]]}\n"
-        digest.update(line.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+    contents = read_files(path, [listing.files[name] for name in names])
+    digests = {place: hashlib.sha256(content or b"").hexdigest() for place, content in contents}
+    lines = (f"{name}\0{digests[listing.files[name]]}\n" for name in sorted(names, key=Path))
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _hidden(name):
@@ -157,7 +163,7 @@ def _hidden(name):
 
 @contextlib.contextmanager
 def _entries(path):
-    """Give the entries of a folder or an archive, and say in plain words what is wrong with it."""
+    """Give name, size, problem and reading of each entry, and say what is wrong with an archive."""
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r} does not exist.")
     if path.is_dir():
@@ -174,19 +180,24 @@ def _entries(path):
 
 
 def _folder(root):
-    found, unreadable = {}, []
-    for folder, folders, names in os.walk(root, onerror=unreadable.append):
-        linked = [name for name in folders if Path(folder, name).is_symlink()]
-        found |= {Path(folder, name): LINKED for name in linked}
-        found |= {Path(folder, name): _problem(Path(folder, name), root) for name in names}
-    found |= {Path(e.filename): f"cannot be opened ({e.strerror})" for e in unreadable}
-    for file, problem in sorted(found.items(), key=lambda pair: pair[0]):
+    found = {}
+
+    def unreadable(error):
+        found[Path(error.filename)] = f"cannot be opened ({error.strerror})"
+
+    for folder, folders, names in os.walk(root, onerror=unreadable):
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        files = (Path(folder, name) for name in [*links, *names])
+        found |= {file: _problem(file, root) for file in files}
+    for file, problem in sorted(found.items()):
         size = file.stat().st_size if problem is None else 0
-        yield _Entry(file.relative_to(root).as_posix(), size, problem, file.read_bytes)
+        yield file.relative_to(root).as_posix(), size, problem, file.read_bytes
 
 
 def _problem(file, root):
-    """Why a file in a folder is not read; links are followed within the folder."""
+    """Why a file in a folder is not read; links are followed within the folder, not to folders."""
+    if file.is_dir():
+        return LINKED
     if not Path(os.path.realpath(file)).is_relative_to(root):
         return "a link that leads out"
     if file.is_file():
@@ -197,29 +208,139 @@ def _problem(file, root):
 def _tar(path):
     with tarfile.open(path) as archive:
         for member in archive:
-
-            def read(member=member):  # of a link what it leads to, if inside
-                return archive.extractfile(member).read()
-
             known = member.isfile() or member.islnk() or member.issym()
             problem = None if known else "neither a file nor a link"
+            read = partial(_extract, archive, member)
             if not member.isdir():
-                yield _Entry(posixpath.normpath(member.name), member.size, problem, read)
-        plain = isinstance(archive.fileobj, io.BufferedReader)
-    if plain:  # a cut between two files passes for the end
-        with path.open("rb") as file:
-            file.seek(-1024, os.SEEK_END)
-            if any(file.read()):
+                yield posixpath.normpath(member.name), member.size, problem, read
+        if isinstance(archive.fileobj, io.BufferedReader):  # a cut between files passes for the end
+            archive.fileobj.seek(-1024, os.SEEK_END)
+            if any(archive.fileobj.read()):
                 raise tarfile.ReadError("its end is missing")
+
+
+def _extract(archive, member):
+    return archive.extractfile(member).read()  # of a link what it leads to, if inside
 
 
 def _zip(path):
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if member.flag_bits & 1:
-                raise ValueError(
-                    f"{str(path)!r} is encrypted: unpack it with its password, give the folder."
-                )
             if not member.is_dir():
                 name = posixpath.normpath(member.filename.replace("\\", "/"))
-                yield _Entry(name, member.file_size, None, partial(archive.read, member))
+                yield name, member.file_size, None, partial(archive.read, member)
+
+
+def is_array(path):
+    """Whether a path names an array file (or Zarr folder) rather than images."""
+    return Path(path).name.lower().endswith(ARRAYS)
+
+
+def open_array(path, key=None):
+    """Open an array of images, (n, height, width, channels) whatever its order of axes.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.npy``, ``.npz``, ``.h5``, ``.hdf5``, or a Zarr folder.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Returns
+    -------
+    images : array of shape (n, height, width) or (n, height, width, channels)
+        uint8 or uint16, on disk where the format allows; anything that can be sliced.
+    others : dict of str to ndarray
+        The vectors of n values, or of shape (n, 1), that lie beside it: outcomes, groups.
+    """
+    path = Path(path)
+    try:
+        arrays = _arrays(path)
+        vectors = {k: a[:] for k, a in arrays.items() if a.ndim == 1 or a.shape[1:] == (1,)}
+    except _BROKEN_ARRAY as error:
+        raise ValueError(f"images: {path.name} cannot be read: {error}") from None
+    candidates = [name for name, array in arrays.items() if array.ndim in (3, 4)]
+    key = candidates[0] if key is None and len(candidates) == 1 else key
+    if key not in candidates:
+        shapes = ", ".join(f"{name} {tuple(a.shape)}" for name, a in arrays.items()) or "nothing"
+        raise ValueError(
+            f"images: {path.name} must hold one array of images (n, height, width, channels), or "
+            f"key must name one; it holds {shapes}; got key={key!r}."
+        )
+    images = arrays[key]
+    n, second = images.shape[0], images.ndim == 4 and images.shape[3] > 4
+    if str(images.dtype) not in ("uint8", "uint16") or (second and images.shape[1] > 4):
+        raise ValueError(
+            f"images: {path.name} must hold uint8 or uint16 of 1 to 4 channels, second or last; "
+            f"got {images.dtype} of shape {tuple(images.shape)}. Bring floats to 0 to 255 "
+            "yourself: only you know what their range means."
+        )
+    others = {name: v.reshape(n) for name, v in vectors.items() if v.shape in ((n,), (n, 1))}
+    return _Rows(images, path.name, second), others
+
+
+def _arrays(path):
+    """Every array in a file, by name."""
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
+    if ending == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    if ending == ".zarr":
+        import zarr
+
+        store = zarr.open(path, mode="r")
+        return {path.stem: store} if isinstance(store, zarr.Array) else dict(store.arrays())
+    import h5py
+
+    items = h5py.File(path, "r").items()
+    return {name: item for name, item in items if isinstance(item, h5py.Dataset)}
+
+
+class _Rows:
+    """An array on disk, sliced as if its channels stood last; says which file is damaged."""
+
+    def __init__(self, array, name, channels_second=False):
+        self.array, self.name, self.channels_second = array, name, channels_second
+        n, *rest = array.shape
+        self.dtype = array.dtype
+        self.shape = (n, *rest[1:], rest[0]) if channels_second else (n, *rest)
+
+    def __getitem__(self, rows):
+        try:
+            found = np.asarray(self.array[rows])
+        except _BROKEN_ARRAY as error:
+            raise ValueError(f"images: {self.name} is damaged: {error}") from None
+        return np.moveaxis(found, 1, -1) if self.channels_second else found
+
+
+def cache_folder(cache_dir=None):
+    """Return where decoded images are kept.
+
+    Parameters
+    ----------
+    cache_dir : path-like, optional
+        By default the environment variable ``PROBNB_CACHE``, else ``$XDG_CACHE_HOME/probnb`` or
+        ``~/.cache/probnb``.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder, which need not exist yet.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
+    return Path(cache_dir or os.environ.get("PROBNB_CACHE") or base).expanduser()
+
+
+@contextlib.contextmanager
+def new_folder(folder):
+    """Give a temporary folder, which then becomes `folder`: it appears whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        yield Path(temporary)
+        try:
+            os.replace(temporary, folder)
+        except OSError:
+            if not folder.is_dir():  # else somebody was quicker, with the same data
+                raise

@@ -14,16 +14,15 @@ from .files import PICTURE
 
 __all__ = ["ROLES", "match_names", "outcome_folders", "read_outcomes"]
 
-ROLES = ("path", "y", "group", "split", "weight", "p")
-"""What a column of the table may be."""
+ROLES = {"y": "outcome", "weight": "weight", "p": "probability", "path": "label", "group": "label",
+         "split": "label"}  # fmt: skip
+"""What a column of the table may be, and what it then holds."""
 
-_PATHS = ("path", "file", "filename", "file_name", "image", "image_path", "filepath", "image_id")
 _PARTS = {
-    "train": ("train", "training"),
-    "val": ("val", "valid", "validation", "dev"),
-    "test": ("test", "testing", "holdout"),
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing", "holdout"), "test"),
 }
-_PART_OF = {word: part for part, words in _PARTS.items() for word in words}
 _PLAIN = {"0", "1", "0.0", "1.0", "True", "False", "true", "false"}
 
 
@@ -48,59 +47,35 @@ def read_outcomes(outcomes, columns, positive=None, paths=True):
     notes : list of str
         How the file was understood.
     """
-    frame, name, notes = outcomes, "the table", []
+    frame, notes = outcomes, []
     if not isinstance(outcomes, pd.DataFrame):
-        path = Path(outcomes).expanduser()
-        if not path.is_file():
-            raise FileNotFoundError(f"outcomes must be an existing file; found none at {path}.")
-        frame, name = read_table(path), path.name
-        notes = frame.attrs["notes"]
+        frame = read_table(Path(outcomes).expanduser())
+        notes = [f"Read {len(frame):,} rows of {frame.attrs['name']}.", *frame.attrs["notes"]]
     frame = frame.set_axis(frame.columns.map(str), axis=1)
-    try:
-        roles = _roles([*frame], columns, paths)
-        table = {"y": _outcomes(frame, roles["y"], positive)}
-        for role, kind in (("weight", "weight"), ("p", "probability"), ("path", "label"),
-                           ("group", "label"), ("split", "label")):  # fmt: skip
-            if role in roles:
-                table[role] = column(frame, roles[role], kind)
-        if "split" in table:
-            table["split"] = read_parts(table["split"], f"column {roles['split']!r}")
-    except ValueError as error:
-        raise ValueError(f"outcomes ({name}): {error}") from None
-    return pd.DataFrame(table), [f"Read {len(frame):,} rows of {name}.", *notes]
-
-
-def _roles(present, columns, paths):
-    """The column of each role: the one that is named, or that is called so."""
-    roles = {role: find_column(name, present, role) for role, name in columns.items()}
-    free = [name for name in present if name not in roles.values()]
-    for role in ROLES[1:]:
-        if role in free:
-            roles.setdefault(role, role)
-    if paths and "path" not in roles:
-        usual = {name.casefold(): name for name in reversed(free)}
-        found = next((usual[name] for name in _PATHS if name in usual), "path")
-        roles["path"] = find_column(found, present, "path")
-    if "y" not in roles:
-        find_column("y", present, "y")
-    return roles
-
-
-def _outcomes(frame, name, positive):
-    """Outcomes as 0 and 1; other labels need to be told which of them is 1."""
-    labels = pd.Series(column(frame, name, "label")).astype("str")
+    roles = {role: find_column(name, [*frame], role) for role, name in columns.items()}
+    free = [name for name in frame if name not in roles.values()]
+    roles |= {role: role for role in ROLES if role in free and role not in roles}
+    for role in {*("y", "path")[: 1 + paths]} - {*roles}:
+        roles[role] = find_column(role, free, role)
+    table = {}
+    labels = pd.Series(column(frame, roles["y"], "label")).astype("str")
     names = sorted({*labels})
-    if positive is None and (len(names) != 2 or {*names} <= _PLAIN):
-        return column(frame, name, "outcome")
-    return (labels == positive_label(positive, names)).to_numpy(float)
+    if positive is not None or (len(names) == 2 and not {*names} <= _PLAIN):
+        table["y"] = (labels == positive_label(positive, names)).to_numpy(float)
+    for role, kind in ROLES.items():
+        if role in roles and role not in table:
+            table[role] = column(frame, roles[role], kind)
+    if "split" in table:
+        table["split"] = read_parts(table["split"], f"column {roles['split']!r}")
+    return pd.DataFrame(table), notes
 
 
 def positive_label(positive, labels):
     """Return the label of outcome 1 of two labels."""
     if len(labels) != 2:
-        shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "") or "none"
+        shown = ", ".join(labels[:8]) or "none"
         raise ValueError(f"there must be two outcomes; found {len(labels)}: {shown}.")
-    if positive is None and {*labels} == {"0", "1"}:
+    if positive is None and labels == ["0", "1"]:
         return "1"
     if positive is None or str(positive) not in labels:
         raise ValueError(
@@ -112,17 +87,15 @@ def positive_label(positive, labels):
 
 def read_parts(values, place):
     """Return a user's own division, however spelt, as "train", "val" and "test"."""
-    text = pd.Series([str(value).strip().lower() for value in values], dtype=object)
-    parts = text.map(_PART_OF)
-    if parts.isna().any():
+    parts = [_PARTS.get(str(value).strip().lower()) for value in values]
+    if None in parts:
         raise ValueError(
             f"{place} must hold train, val (or validation) and test; got "
-            f"{list(values)[int(np.argmax(parts.isna()))]!r}."
+            f"{values[parts.index(None)]!r}."
         )
-    missing = {"train", "test"} - {*parts}
-    if missing:
+    if missing := {"train", "test"} - {*parts}:
         raise ValueError(f"{place} must hold train and test at least; {min(missing)} is missing.")
-    return parts.to_numpy(dtype=object)
+    return np.array(parts, dtype=object)
 
 
 def match_names(paths, listing):
@@ -146,15 +119,15 @@ def match_names(paths, listing):
     reasons : list of str or None
         Why there is none.
     """
-    full, bare = defaultdict(set), defaultdict(set)
+    known = defaultdict(set)
     for name in listing.files:
-        for spelt in {name, PICTURE.sub("", name)}:
-            full[spelt].add(name)
-            bare[posixpath.basename(spelt)].add(name)
+        for spelt in (name, PICTURE.sub("", name)):
+            known[spelt].add(name)
+            known["/" + posixpath.basename(spelt)].add(name)  # without its folders
     split = [str(path).replace("\\", "/").split("/") for path in paths]
     split = [[part for part in parts if part not in ("", ".")] for parts in split]
     shared = posixpath.commonprefix([parts[:-1] for parts in split if parts])
-    found = [_match(parts, shared, bare if len(parts) == 1 else full, listing) for parts in split]
+    found = [_match(parts, shared, known, listing) for parts in split]
     return [name for name, _ in found], [reason for _, reason in found]
 
 
@@ -167,7 +140,7 @@ def _match(parts, shared, known, listing):
     for spelt in ("/".join(parts[k:]) for k in starts):
         if spelt in listing.skipped:
             return None, listing.skipped[spelt]
-        names = {spelt} if spelt in listing.files else known.get(spelt, ())
+        names = {spelt} if spelt in listing.files else known.get("/" * (len(parts) == 1) + spelt)
         if names:
             several = f"{len(names)} files have this name"
             return (None, several) if len(names) > 1 else (*names, None)
@@ -196,26 +169,26 @@ def outcome_folders(listing, positive=None):
     parts = [name.split("/") for name in table["path"]]
 
     def folders(depth):
-        return [p[depth] if len(p) > depth + 1 else "" for p in parts]
+        return np.array([p[depth] if len(p) > depth + 1 else "" for p in parts], dtype=object)
 
     depth = 0
     while any(folders(depth + 1)) and len({*folders(depth)} - {""}) == 1:
         depth += 1  # one folder holds all
     try:
-        if len({top.lower() for top in folders(depth)} & {*_PART_OF}) > 1:  # no outcomes
-            inside = np.array(folders(depth)) != ""
-            table.loc[inside, "split"] = read_parts(np.array(folders(depth))[inside], "folders")
+        if len({top.lower() for top in folders(depth)} & {*_PARTS}) > 1:  # no outcomes
+            inside = folders(depth) != ""
+            table.loc[inside, "split"] = read_parts(folders(depth)[inside], "folders")
             depth += 1
-        tops = np.array(folders(depth))
         labels = sorted({*folders(depth)} - {""})
         one = positive_label(positive, labels)
     except ValueError as error:
         raise ValueError(
             f"images: without a table of outcomes, there must be a folder for each; {error}"
         ) from None
-    table["y"] = (tops == one).astype(float)
+    table["y"] = (folders(depth) == one).astype(float)
     zero = next(label for label in labels if label != one)
     notes = [f"Read the images of two folders: {one} is outcome 1, {zero} is outcome 0."]
-    if (outside := tops == "").any():
-        notes.append(f"{np.sum(outside):,} images lie in neither folder and are left out.")
+    outside = folders(depth) == ""
+    if outside.any():
+        notes.append(f"{outside.sum():,} images lie in neither folder and are left out.")
     return table[~outside].reset_index(drop=True), notes

@@ -17,19 +17,14 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..validation import check_choice, check_integer, check_number
-from .augment import Mirror
-from .base import ProbabilityData, Splits
-from .files import list_files
-from .image_arrays import is_array, open_array
-from .image_cache import MappedRows, decode_files, decode_rows
+from .base import Mirror, ProbabilityData, split
+from .files import is_array, list_files, open_array
 from .image_tables import ROLES, match_names, outcome_folders, read_outcomes
-from .pictures import ASPECTS
+from .pictures import ASPECTS, MappedRows, decode_files, decode_rows
 
-__all__ = ["connected", "load_images", "split_rows"]
+__all__ = ["load_images"]
 
 log = logging.getLogger(__name__)
-
-PARTS = ("train", "val", "test")
 
 FOLDS = 5
 """One fifth of the rows tests, one fifth validates, three fifths train; fewer where few groups."""
@@ -75,7 +70,7 @@ def load_images(
         Share of images that may be unreadable; they are left out and named. Beyond, all is
         refused.
     cache_dir : path-like, optional
-        Where decoded images are kept; see `probnb.data.image_cache.cache_folder`.
+        Where decoded images are kept; see `probnb.data.files.cache_folder`.
     key : str, optional
         Which array of a file that holds several.
     positive : str, optional
@@ -100,173 +95,68 @@ def load_images(
         If the table, the folder or the array is not as described, too many images are
         unreadable, an archive has names that lead out of it or unpacks to a bomb.
     """
-    size = check_integer(size, "size", minimum=8)
-    seed = check_integer(seed, "seed", minimum=0)
-    check_choice(aspect, ASPECTS, "aspect")
+    how = check_integer(size, "size", minimum=8), check_choice(aspect, ASPECTS, "aspect"), cache_dir
     check_choice(mirror, (True, False), "mirror")
     check_number(unreadable, "unreadable", 0, 1)
     for role in columns:
         check_choice(role, ROLES, "column")
     path = Path(images).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"images must be a folder, an archive or an array; no {path}.")
-    read = _read_array if is_array(path) else _read_files
-    table, decoded, notes = read(path, outcomes, (size, aspect, cache_dir), key, positive, columns)
+    if is_array(path):
+        array, beside = open_array(path, key)
+        outcomes = pd.DataFrame(beside) if outcomes is None else outcomes
+        table, notes = read_outcomes(outcomes, columns, positive, paths=False)
+        if len(table) != array.shape[0]:
+            raise ValueError(
+                f"outcomes must have the {array.shape[0]} rows of the images; got {len(table)}."
+            )
+        decoded = decode_rows(array, *how)
+        table = table.assign(name=decoded.table.index).join(decoded.table)
+    else:
+        table, decoded, notes = _read_files(path, outcomes, how, positive, columns)
     bad = table.loc[table["reason"].notna(), ["name", "reason"]]
     _judge(bad, len(table), unreadable, notes)
-    table = table[table["reason"].isna()].reset_index(drop=True)
+    table = table[table["reason"].isna()].reset_index(drop=True).astype({"row": int})
     parts = _divide(table, seed, notes)
-    rows = MappedRows(decoded.path, table["row"])
+    inputs = MappedRows(decoded.path, table["row"])
+    data = ProbabilityData(
+        inputs.tensor() if np.prod(inputs.shape) <= IN_MEMORY else inputs,
+        table["y"].to_numpy(),
+        *(table[name].to_numpy() if name in table else None
+          for name in ("p", "group", "weight", "name")),
+    )  # fmt: skip
     told = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
+    source = f"images sha256={decoded.checksum} table={told[:16]} size={size} aspect={aspect}"
     report = {
         "images": len(table) + len(bad),
         "used": len(table),
         "unreadable": dict(bad.itertuples(index=False)),
         "notes": notes,
     }
-    return Splits(
-        *_data(table, rows, parts, mirror),
-        f"images sha256={decoded.checksum} table={told[:16]} size={size} aspect={aspect} "
-        f"seed={seed}",
-        report=report,
-    )
+    return split(data, parts, f"{source} seed={seed}", (Mirror(),) if mirror else (), report)
 
 
-def connected(*labels):
-    """Number the sets of rows that are connected by any of their labels.
-
-    Parameters
-    ----------
-    *labels : array-like of shape (n,)
-        Rows with an equal label belong together, and so do rows that are connected through others.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        int, the same for rows that belong together.
-
-    Examples
-    --------
-    >>> connected(["a", "a", "b", "c"], [1, 2, 2, 3]).tolist()
-    [0, 0, 0, 1]
-    """
-    n = width = len(labels[0])
-    columns = []
-    for values in labels:
-        codes, names = pd.factorize(np.asarray(values))
-        columns.append(width + codes)
-        width += len(names)
-    rows = np.tile(np.arange(n), len(labels))
-    graph = coo_array((np.ones(len(rows), bool), (rows, np.concatenate(columns))), (width, width))
-    return pd.factorize(connected_components(graph, directed=False)[1][:n])[0]
-
-
-def split_rows(outcomes, together, seed=0, parts=None):
-    """Divide rows into training, validation and test, in three fifths, one and one.
-
-    Parameters
-    ----------
-    outcomes : ndarray of shape (n,)
-        0 and 1, which the parts have in about the same proportion.
-    together : ndarray of shape (n,)
-        Rows with an equal label go to one part.
-    seed : int, default=0
-        Which of the divisions.
-    parts : ndarray of shape (n,), optional
-        A division that is given. Where it has no "val", one fifth of its "train" becomes that.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        "train", "val" or "test".
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows of an outcome, or a part ends up with one outcome only.
-    """
-    if parts is None:
-        parts = np.full(len(outcomes), "train", dtype=object)
-        folds = _folds(outcomes, together, seed)
-        parts[next(folds)], parts[next(folds)] = "test", "val"
-    elif "val" not in parts:
-        parts, train = parts.copy(), np.flatnonzero(parts == "train")
-        parts[train[next(_folds(outcomes[train], together[train], seed))]] = "val"
-    for part in PARTS:
-        held = np.unique(outcomes[parts == part])
-        if len(held) < 2:
-            raise ValueError(
-                f"every part must have both outcomes; {part} has "
-                f"{f'only {held[0]:g}' if len(held) else 'no rows'}. Give more images of the rare "
-                "outcome, smaller groups, or a column that says which rows train, validate and "
-                "test."
-            )
-    return parts
-
-
-def _folds(outcomes, together, seed):
-    """Yield the rows of one fifth after the other; larger parts where there are few groups."""
-    sets = [len(np.unique(together[outcomes == outcome])) for outcome in (0, 1)]
-    if min(sets) < 3:
-        raise ValueError(
-            "outcomes must have 3 rows or groups of 0 and of 1 at least, to be divided; got "
-            f"{min(sets)} of {int(np.argmin(sets))}."
-        )
-    alone = len(np.unique(together)) == len(together)  # much quicker, and exact
-    kind = StratifiedKFold if alone else StratifiedGroupKFold
-    folds = kind(min(FOLDS, *sets), shuffle=True, random_state=seed)
-    return (rows for _, rows in folds.split(outcomes, outcomes, None if alone else together))
-
-
-def _read_files(path, outcomes, how, key, positive, columns):
+def _read_files(path, outcomes, how, positive, columns):
     """Table of names, outcomes and what else is known, with the row of each decoded image."""
     listing = list_files(path)
     if outcomes is None:
         table, notes = outcome_folders(listing, positive)
     else:
         table, notes = read_outcomes(outcomes, columns, positive)
-    names, reasons = match_names(table["path"], listing)
-    table["name"] = [_shown(name or path) for name, path in zip(names, table["path"])]
-    table["reason"] = pd.Series(reasons, dtype=object)
-    unlisted = len({*listing.pictures()} - {*names, *listing.skipped})
+    files, reasons = match_names(table["path"], listing)
+    decoded = decode_files(path, listing, *how, names=filter(None, files))
+    unlisted = len({*listing.pictures()} - {*files, *listing.skipped})
     if unlisted and outcomes is not None:
         notes.append(f"{unlisted:,} images are not in the table, and left out.")
     notes += filter(None, [listing.left_out()])
-    decoded = decode_files(path, listing, filter(None, names), *how)
-    return _join(table.drop(columns="path"), names, decoded, notes)
+    found = decoded.table.reindex(pd.Index(files, dtype=object)).set_axis(table.index)
+    table["name"] = [_shown(file or path) for file, path in zip(files, table["path"])]
+    found["reason"] = found["reason"].where(found["row"].notna(), pd.Series(reasons, dtype=object))
+    return table.drop(columns="path").join(found), decoded, notes
 
 
 def _shown(name):
     """A file's name as text, whatever its bytes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _read_array(path, outcomes, how, key, positive, columns):
-    array, beside, shapes = open_array(path, key)
-    if outcomes is None:
-        name = columns.get("y", "y")
-        if name not in beside:
-            raise ValueError(
-                f"outcomes: {path.name} has no vector {name!r} of {array.shape[0]} values beside "
-                f"the images (it holds {shapes}); give a table of outcomes."
-            )
-        outcomes = pd.DataFrame(beside)
-    table, notes = read_outcomes(outcomes, columns, positive, paths=False)
-    if len(table) != array.shape[0]:
-        raise ValueError(
-            f"outcomes must have the {array.shape[0]} rows of the images; got {len(table)}."
-        )
-    table["name"], table["reason"] = np.arange(len(table)), None
-    return _join(table, table["name"], decode_rows(array, *how), notes)
-
-
-def _join(table, names, decoded, notes):
-    """Add the row, the digest and the reason of each decoded image."""
-    table["row"] = [decoded.row.get(name, -1) for name in names]
-    known = [(decoded.reasons[i], decoded.digests[i]) if i >= 0 else (reason, None)
-             for i, reason in zip(table["row"], table["reason"])]  # fmt: skip
-    table[["reason", "digest"]] = pd.DataFrame(known, table.index, dtype=object)
-    return table, decoded, notes
 
 
 def _judge(bad, n, allowed, notes):
@@ -285,23 +175,41 @@ def _judge(bad, n, allowed, notes):
 
 
 def _divide(table, seed, notes):
-    """Part of each row, and what copies and groups have to do with it."""
-    copies = [rows for rows in table.groupby("digest").indices.values() if len(rows) > 1]
-    labels = [table["digest"]] + ([table["group"]] if "group" in table else [])
-    given = table["split"].to_numpy() if "split" in table else None
-    y = table["y"].to_numpy()
-    parts = split_rows(y, connected(*labels), seed, given)
-    across = sum(len(set(parts[rows])) > 1 for rows in copies)
-    conflicting = sum(len(set(y[rows])) > 1 for rows in copies)
-    if copies:
-        more = sum(len(rows) - 1 for rows in copies)
+    """Rows of each part, three fifths, one and one, and what copies and groups have to do with it.
+
+    Copies and rows of a group go to one part, whichever of the two connects them. A division that
+    is given is kept; where it has no "val", one fifth of its "train" becomes that.
+    """
+    y, together = table["y"].to_numpy(), pd.factorize(table["digest"])[0]
+    if "group" in table:  # each row connects its picture and its group
+        edges = together, together.max() + 1 + pd.factorize(table["group"])[0]
+        graph = coo_array((np.ones(len(y), bool), edges), 2 * [edges[1].max() + 1])
+        together = pd.factorize(connected_components(graph, directed=False)[1][together])[0]
+    if "split" in table:
+        parts = table["split"].to_numpy(copy=True)
+        if "val" not in parts:
+            train = np.flatnonzero(parts == "train")
+            parts[train[next(_folds(y[train], together[train], seed))]] = "val"
+    else:
+        folds, parts = _folds(y, together, seed), np.full(len(y), "train", dtype=object)
+        parts[next(folds)], parts[next(folds)] = "test", "val"
+    rows = {part: np.flatnonzero(parts == part) for part in ("train", "val", "test")}
+    for part, inside in rows.items():
+        if len(set(y[inside])) < 2:
+            raise ValueError(
+                f"every part must have both outcomes; {part} has {sorted(set(y[inside]))}. Give "
+                "more images of the rare outcome, smaller groups, or a column that says which rows "
+                "train, validate and test."
+            )
+    table = table.assign(part=parts)
+    copies = table.groupby("digest")[["part", "y"]].nunique()
+    across, conflicting = (copies > 1).sum()
+    if more := len(table) - len(copies):
         notes.append(
-            f"{more:,} images are copies of others, pixel for pixel"
-            + (f"; {conflicting:,} sets of copies have both outcomes" if conflicting else "")
-            + ("." if across else ". Copies are in one part.")
+            f"{more:,} images are copies of others, pixel for pixel; {conflicting:,} sets of "
+            "copies have both outcomes."
         )
-    groups = table["group"].to_numpy() if "group" in table else np.arange(len(table))
-    groups = int((pd.Series(parts).groupby(groups).nunique() > 1).sum())
+    groups = (table.groupby("group")["part"].nunique() > 1).sum() if "group" in table else 0
     for what, cut in (("images stand", across), ("groups stand", groups)):
         if cut:
             notes.append(
@@ -309,25 +217,18 @@ def _divide(table, seed, notes):
                 "measured on the test part is better than what new images will see."
             )
             log.warning("%s", notes[-1].replace("*", ""))
-    return parts
+    return rows
 
 
-def _data(table, images, parts, mirror):
-    """The three parts, in memory where they are small enough."""
-    small = np.prod(images.shape) <= IN_MEMORY
-    for part in PARTS:
-        rows = np.flatnonzero(parts == part)
-        cut, inputs = table.iloc[rows], images.part(rows)
-
-        def known(name, cut=cut):
-            return cut[name].to_numpy() if name in cut else None
-
-        yield ProbabilityData(
-            inputs.tensor() if small else inputs,
-            known("y"),
-            probabilities=known("p"),
-            groups=known("group"),
-            weights=known("weight"),
-            ids=known("name"),
-            augment=(Mirror(),) if mirror and part == "train" else (),
+def _folds(outcomes, together, seed):
+    """Yield the rows of one fifth after the other; larger parts where there are few groups."""
+    sets = [len(np.unique(together[outcomes == outcome])) for outcome in (0, 1)]
+    if min(sets) < 3:
+        raise ValueError(
+            "outcomes must have 3 rows or groups of 0 and of 1 at least, to be divided; got "
+            f"{min(sets)} of {int(np.argmin(sets))}."
         )
+    alone = len(np.unique(together)) == len(together)  # much quicker, and exact
+    kind = StratifiedKFold if alone else StratifiedGroupKFold
+    folds = kind(min(FOLDS, *sets), shuffle=True, random_state=seed)
+    return (rows for _, rows in folds.split(outcomes, outcomes, None if alone else together))

@@ -1,4 +1,4 @@
-"""Inputs of any kind, in memory or on disk: what they may be, and how their rows are read."""
+"""Inputs of any kind, in memory or on disk, of one length or not: how their rows are read."""
 
 from __future__ import annotations
 
@@ -7,15 +7,125 @@ import mmap
 import numpy as np
 import torch
 
-from .ragged import Bags
+__all__ = ["Bags", "blocks", "channel_scale", "check_finite", "check_inputs", "take_rows"]
 
-__all__ = ["blocks", "channel_scale", "check_finite", "check_inputs", "take_rows"]
+CELLS = 1 << 26
+"""Numbers of the padded bags that are predicted at a time: 256 MB."""
+
+POOL = 20
+"""Batches whose bags are sorted by length together: 1 would be a plain random order."""
 
 SAMPLE = 1024
 """Rows of an array on disk from which the scale of its channels is estimated."""
 
 BLOCK = 1 << 26
 """Bytes of inputs that are looked at at a time."""
+
+
+class Bags:
+    """Inputs of unequal length, each a bag of instances: the tiles of a slide.
+
+    Parameters
+    ----------
+    values : array of shape (total, features)
+        The instances of all bags, one bag after the other; floating point. May be on disk.
+    lengths : array-like of shape (n,)
+        Instances in each bag, at least 1.
+    offsets : array-like of shape (n,), optional
+        First instance of each bag; by default bags follow each other without gaps.
+    """
+
+    def __init__(self, values, lengths, offsets=None):
+        self.values = values.cpu().numpy() if torch.is_tensor(values) else values
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        if len(self.lengths) and self.lengths.min() < 1:
+            empty = int(np.argmin(self.lengths))
+            raise ValueError(f"lengths must be at least 1; bag {empty} has {self.lengths[empty]}.")
+        ends = np.cumsum(self.lengths)
+        self.offsets = ends - self.lengths if offsets is None else np.asarray(offsets)
+        if offsets is None and len(ends) and ends[-1] != len(values):
+            raise ValueError(
+                f"lengths must add up to the {len(values)} rows of values; they sum to {ends[-1]}."
+            )
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def __getitem__(self, rows):
+        """Return some bags; the values are shared, not copied."""
+        return Bags(self.values, self.lengths[rows], self.offsets[rows])
+
+    @property
+    def shape(self):
+        """Number of bags, and of features of an instance."""
+        return (len(self), self.values.shape[1])
+
+    def batch(self, rows):
+        """Return bags padded to the longest, (k, longest, features), and a mask of what is real."""
+        rows = np.asarray(rows)
+        lengths, offsets = self.lengths[rows], self.offsets[rows]
+        out = np.zeros((len(rows), int(lengths.max()), self.values.shape[1]), np.float32)
+        for i, (first, length) in enumerate(zip(offsets, lengths)):
+            out[i, :length] = self.values[first : first + length]
+            if not np.isfinite(out[i, :length]).all():
+                raise ValueError(f"inputs must be finite; got NaN or infinity in bag {rows[i]}.")
+        return torch.from_numpy(out), torch.arange(out.shape[1]) < torch.as_tensor(lengths)[:, None]
+
+    def blocks(self):
+        """Yield what identifies the bags, one at a time: lengths, and every number."""
+        yield f"bags {self.shape}".encode() + self.lengths.tobytes()
+        for bag in range(len(self)):
+            yield self.batch([bag])[0].numpy()
+
+    def order(self, order, batch_size, generator):
+        """Change a random order so that batches cut from it hold bags of similar length.
+
+        In random company bags are mostly padding where lengths span orders of magnitude. Pools of
+        `POOL` batches are sorted by length and cut, and the batches shuffled: company still
+        changes from epoch to epoch.
+
+        Parameters
+        ----------
+        order : torch.Tensor of shape (n,)
+            Row numbers in random order.
+        batch_size : int
+            Bags in a batch.
+        generator : torch.Generator
+            Source of the order of batches.
+
+        Returns
+        -------
+        torch.Tensor of shape (n,)
+            The same row numbers; a last batch that is not full stays last.
+        """
+        lengths, batches = torch.as_tensor(self.lengths), []
+        for pool in order.split(POOL * batch_size):
+            batches += pool[lengths[pool].argsort(stable=True)].split(batch_size)
+        full = len(order) // batch_size
+        shuffled = [batches[i] for i in torch.randperm(full, generator=generator)]
+        return torch.cat([*shuffled, *batches[full:]])
+
+    def chunks(self, batch_size):
+        """Cut all row numbers, shortest bag first, so that no padded part is larger than memory.
+
+        Parameters
+        ----------
+        batch_size : int
+            Bags at a time at most.
+
+        Returns
+        -------
+        list of torch.Tensor
+            Parts of one bag, or of at most `CELLS` numbers when padded.
+        """
+        order = np.argsort(self.lengths, kind="stable")
+        parts, first = [], 0
+        for i, row in enumerate(order):
+            padded = (i - first + 1) * int(self.lengths[row]) * self.shape[1]
+            if i > first and (padded > CELLS or i - first == batch_size):
+                parts.append(torch.as_tensor(order[first:i]))
+                first = i
+        return [*parts, torch.as_tensor(order[first:])] if len(order) else parts
 
 
 def channel_scale(inputs):
@@ -54,9 +164,7 @@ def _release(inputs):
     mapped = inputs
     while mapped is not None and not isinstance(mapped, mmap.mmap):
         mapped = getattr(mapped, "base", None)
-    if mapped is not None and hasattr(
-        mmap, "MADV_DONTNEED"
-    ):  # not on Windows, which does so itself
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):  # Windows does so itself
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
@@ -66,25 +174,22 @@ def check_inputs(inputs):
         if _in_memory(inputs.values):
             check_finite(inputs.values)
         return len(inputs)
-    shape, kind = getattr(inputs, "shape", None), str(getattr(inputs, "dtype", None))
+    shape = getattr(inputs, "shape", None)
+    kind = str(getattr(inputs, "dtype", None)).removeprefix("torch.")
     if shape is None or len(shape) < 2:
         raise ValueError(
             "inputs must be a tensor or an array of shape (n, ...); got "
             f"{type(inputs).__name__ if shape is None else f'shape {tuple(shape)}'}."
         )
-    if kind.removeprefix("torch.") not in ("uint8", "float16", "bfloat16", "float32", "float64"):
+    if kind not in ("uint8", "float16", "bfloat16", "float32", "float64"):
         raise ValueError(f"inputs must be uint8 images or floating point; got {kind}.")
-    if len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4):
+    last = len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4)
+    if last or (kind == "uint8" and len(shape) != 4):
         raise ValueError(
-            "inputs must be of shape (n, channels, height, width); got what looks like (n, height, "
-            f"width, channels), {tuple(shape)}."
+            f"inputs of {kind} must be of shape (n, channels, height, width); got {tuple(shape)}"
+            f"{', which looks like (n, height, width, channels)' * last}."
         )
-    if "uint8" in kind:
-        if len(shape) != 4:
-            raise ValueError(
-                f"inputs of uint8 must be of shape (n, channels, height, width); got {(*shape,)}."
-            )
-    elif _in_memory(inputs):
+    if kind != "uint8" and _in_memory(inputs):
         check_finite(inputs)
     return shape[0]
 
@@ -106,7 +211,7 @@ def check_finite(x, rows=None):
 def blocks(inputs):
     """What identifies the inputs, a block at a time, wherever they are."""
     if isinstance(inputs, Bags):
-        yield from inputs.blocks(BLOCK)
+        yield from inputs.blocks()
         return
     yield f"{str(inputs.dtype).removeprefix('torch.')}{tuple(inputs.shape)}".encode()
     row = int(np.prod(inputs.shape[1:])) * 4

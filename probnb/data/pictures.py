@@ -1,7 +1,9 @@
-"""One image file, whatever it is: eight bits, three channels, upright, at the size asked for.
+"""Images of any kind decoded once: eight bits, three channels, upright, at the size asked for.
 
 What cannot be shown as a viewer shows it is refused with the reason, an image that would fill the
-memory before it does.
+memory before it does. UTKFace, CIFAR-10 and anybody's own go through one cache: rows of a
+memory-mapped file whose name is a hash of what went in. A second run with the same files, size and
+aspect reads the file; any other content gets another.
 """
 
 from __future__ import annotations
@@ -10,13 +12,28 @@ import contextlib
 import functools
 import hashlib
 import io
+import json
+import logging
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import torch
+from joblib import Parallel, delayed
 from PIL import Image, ImageCms, ImageOps
+from tqdm.auto import tqdm
 
-__all__ = ["ASPECTS", "decode", "decode_array", "open_picture"]
+from .. import store
+from .files import cache_folder, checksum, read_files
 
-ASPECTS = ("crop", "pad", "stretch")
+__all__ = ["ASPECTS", "Decoded", "MappedRows", "decode", "decode_array", "decode_files",
+           "decode_rows", "open_picture"]  # fmt: skip
+
+log = logging.getLogger(__name__)
+
+ASPECTS = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}
 """What may happen to an image that is not square."""
 
 PIXELS = 89_478_485
@@ -24,6 +41,9 @@ PIXELS = 89_478_485
 
 DIM = 32
 """Of 16 bits, the brightest high byte below which an image is refused: 8 to 12 bits were stored."""
+
+VERSION = 2  # raise it when decoding changes, so that older caches are left alone
+BLOCK = 64
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
 _BITS, _PHOTOMETRIC = 258, 262
@@ -131,14 +151,8 @@ def _digest(image):
 
 
 def _resized(image, size, aspect):
-    box, method = (size, size), Image.Resampling.BICUBIC
-    if aspect == "crop":
-        image = ImageOps.fit(image, box, method)
-    elif aspect == "pad":
-        image = ImageOps.pad(image, box, method)
-    else:
-        image = image.resize(box, method)
-    return np.asarray(image).transpose(2, 0, 1)
+    resized = ASPECTS[aspect](image, (size, size), Image.Resampling.BICUBIC)
+    return np.asarray(resized).transpose(2, 0, 1)
 
 
 def _rgb(image, deep=False, inverted=False):
@@ -192,3 +206,179 @@ def _to_srgb(profile, mode):
         return None  # as viewers do
     moved = np.asarray(ImageCms.applyTransform(sample, change)).astype(int)
     return change if np.abs(moved - np.asarray(sample.convert("RGB"))).max() > 2 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """Images of one size, in the cache.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        A NumPy file, uint8 of shape (n, 3, size, size); rows of unreadable images are 0.
+    table : DataFrame
+        A line for each of its rows, by the file's name (of an array by its number): ``row``,
+        ``digest`` of the pixels at full size, equal for the same picture however encoded, None
+        where unreadable, and ``reason``, why an image is unreadable, None where it is not.
+    checksum : str
+        SHA-256 of the content.
+    """
+
+    path: Path
+    table: pd.DataFrame
+    checksum: str
+
+
+class MappedRows:
+    """Rows of a NumPy file that stay on disk until they are made an array.
+
+    Indexed like an array, so that `probnb.data.ProbabilityData` takes it for its inputs; a copy
+    sent to another process is the path and the row numbers.
+
+    Parameters
+    ----------
+    path : path-like
+        The ``.npy`` file.
+    rows : array-like of shape (n,)
+        Which of its rows.
+    """
+
+    def __init__(self, path, rows):
+        self.path, self.rows = Path(path), np.asarray(rows, dtype=np.int64)
+        array = np.load(path, mmap_mode="r")
+        self.shape, self.dtype, self.ndim = (len(rows), *array.shape[1:]), array.dtype, array.ndim
+
+    def __getitem__(self, rows):
+        """Return some rows, still on disk."""
+        return MappedRows(self.path, self.rows[rows])
+
+    def __array__(self, dtype=None, copy=None):
+        """Return the rows in memory; the file is closed again, with its pages."""
+        return np.array(np.load(self.path, mmap_mode="r")[self.rows], dtype=dtype)
+
+    def tensor(self):
+        """Return the rows as a tensor in memory."""
+        return torch.from_numpy(np.asarray(self))
+
+
+def decode_files(path, listing, size, aspect="stretch", cache_dir=None, names=None):
+    """Decode image files of a folder or an archive through the cache.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder or archive.
+    listing : probnb.data.files.Listing
+        What it holds.
+    size, aspect : int, str
+        As `decode` takes them.
+    cache_dir : path-like, optional
+        As `probnb.data.files.cache_folder` takes it.
+    names : iterable of str, optional
+        Which of its files; by default all images.
+
+    Returns
+    -------
+    Decoded
+        Every image, or the reason why not; rows in the order of the names.
+    """
+    pictures = listing.pictures() if names is None else names
+    names = sorted({name for name in pictures if name in listing.files})
+    places = {listing.files[name]: i for i, name in enumerate(names)}
+    contents = ((places[place], content) for place, content in read_files(path, places))
+    total = checksum(path, listing, names)
+    return _through_cache(names, contents, (size, aspect), total, cache_dir)
+
+
+def decode_rows(array, size, aspect="stretch", cache_dir=None):
+    """Bring the rows of an array of images to one size, through the cache.
+
+    Parameters
+    ----------
+    array : array of shape (n, height, width) or (n, height, width, channels)
+        Anything that is sliced like an array.
+    size, aspect, cache_dir : int, str, path-like
+        As for `decode_files`.
+
+    Returns
+    -------
+    Decoded
+        The rows as images.
+    """
+    n = array.shape[0]
+    starts, total = range(0, n, BLOCK), hashlib.sha256()
+    total.update(f"{array.shape} {array.dtype}".encode())
+    for i in starts:
+        total.update(np.ascontiguousarray(array[i : i + BLOCK]))
+    rows = ((i + j, row) for i in starts for j, row in enumerate(array[i : i + BLOCK]))
+    return _through_cache(range(n), rows, (size, aspect), total.hexdigest(), cache_dir)
+
+
+def _through_cache(names, contents, how, total, cache_dir):
+    """Read images from the cache, or decode their contents, (row, content) each, into it."""
+    key = "\0".join([total, *map(str, names)]).encode("utf-8", "surrogateescape")
+    key, size = hashlib.sha256(key).hexdigest(), how[0]
+    path = cache_folder(cache_dir) / f"images-v{VERSION}-{size}-{how[1]}-{key[:16]}.npy"
+    record, shape = path.with_suffix(".json"), (len(names), 3, size, size)
+    notes = _cached(path, record, key, shape)
+    if notes is None:
+        notes = {"key": key}
+        record.unlink(missing_ok=True)
+        try:
+            store.replace_file(path, lambda file: notes.update(_decode(file, shape, contents, how)))
+            store.replace_file(record, lambda file: file.write_text(json.dumps(notes)))
+        except OSError as error:
+            what = f"cache_dir: no place for {np.prod(shape):,} bytes of images ({error.strerror})"
+            raise OSError(error.errno, what, str(path.parent)) from None
+    columns = {"row": range(len(names)), "digest": notes["digests"], "reason": notes["reasons"]}
+    names = names if isinstance(names, range) else pd.Index(names, dtype=object)
+    return Decoded(path, pd.DataFrame(columns, names, dtype=object), total)
+
+
+def _cached(path, record, key, shape):
+    """Return the notes of what the cache holds, or None where it is absent or damaged."""
+    try:
+        notes = json.loads(record.read_text())
+        if np.load(path, mmap_mode="r").shape != shape or notes["key"] != key:
+            raise ValueError("it is of other data")
+        return notes
+    except FileNotFoundError:
+        return None
+    except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
+        log.warning("Cache %s cannot be read (%s): decoding again.", path, error)
+        return None
+
+
+def _decode(path, shape, contents, how):
+    """Write the images to a NumPy file; return their digests and the reasons of those left 0."""
+    n, row = shape[0], int(np.prod(shape[1:]))
+    digests, reasons = [None] * n, [None] * n
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    blocks = Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")(
+        delayed(_decode_block)(block, how) for block in iter(lambda: [*islice(contents, BLOCK)], [])
+    )
+    bar = tqdm(total=n, desc=f"Decoding at {how[0]} x {how[0]}", unit="image", leave=False)
+    with bar, path.open("wb") as file:  # written, not mapped: a full disk is then an error
+        np.lib.format.write_array_header_1_0(file, header)
+        start = file.tell()
+        for block in blocks:
+            for i, image, digests[i], reasons[i] in block:
+                file.seek(start + i * row)
+                file.write(bytes(row) if image is None else image.tobytes())
+            bar.update(len(block))
+    return {"digests": digests, "reasons": reasons}
+
+
+def _decode_block(block, how):
+    return [(i, *_try_to_decode(content, *how)) for i, content in block]
+
+
+def _try_to_decode(content, size, aspect):
+    """Image, digest and None; or None, None and the reason."""
+    if content is None:
+        return None, None, "the file cannot be read"
+    make = decode_array if isinstance(content, np.ndarray) else decode
+    try:
+        return *make(content, size, aspect), None
+    except ValueError as error:
+        return None, None, str(error)

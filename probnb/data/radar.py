@@ -26,7 +26,7 @@ import h5py
 import numpy as np
 
 from ..validation import check_integer
-from .image_cache import cache_folder, new_folder
+from .files import cache_folder, new_folder
 
 __all__ = ["MISSING", "Composite", "Series", "decode", "open_series", "read_maps"]
 

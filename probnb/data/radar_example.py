@@ -13,7 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from .image_cache import cache_folder
+from .files import cache_folder
 from .radar import MISSING, Series
 
 __all__ = ["read_example"]

@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw
 from ..store import key
 from ..validation import check_integer
 from .dashcam import FRAME, HISTORY, SIZE, Frame, decode, follow, load_scenes
-from .image_cache import cache_folder
+from .files import cache_folder
 from .traffic_model import BRAKE, DRIFT, LANE, SCENE, STEP, collision_probability, simulate
 
 __all__ = ["Look", "boxes_of", "draw_frame", "look_of", "traffic"]
@@ -56,7 +56,7 @@ def traffic(scenes=(420, 200), size=SIZE, every=3, continuations=400, seed=0, ca
     seed : int, default=0
         The same seed gives the same scenes.
     cache_dir : path-like, optional
-        Where scenes are kept; see `probnb.data.image_cache.cache_folder`.
+        Where scenes are kept; see `probnb.data.files.cache_folder`.
 
     Returns
     -------

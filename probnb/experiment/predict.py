@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..data.files import LINKED, PICTURE, list_files, read_files
-from ..data.image_arrays import is_array, open_array
+from ..data.files import LINKED, PICTURE, is_array, list_files, open_array, read_files
 from ..data.pictures import decode, decode_array
 
 __all__ = ["image_entries", "predict_entries", "predict_images"]

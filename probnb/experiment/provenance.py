@@ -25,8 +25,6 @@ TRAINS = (
     "metrics/binning.py",
     "data/base.py",
     "data/inputs.py",
-    "data/ragged.py",
-    "data/augment.py",
     "scenarios.py",
     "experiment/run.py",
 )

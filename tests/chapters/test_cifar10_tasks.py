@@ -26,7 +26,7 @@ from probnb.chapters.cifar10.tasks import (
     task_settings,
     train_task,
 )
-from probnb.data.cifar10 import load_cifar10
+from probnb.data.judged import load_cifar10
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import find_runs, on_test, read_results
 

@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 import torch
 
-from probnb.chapters.images.figures import learning_curve_figure
-from probnb.chapters.images.study import how_to_predict, verdicts, what_was_read, write_example
+from probnb.chapters.images import (
+    how_to_predict,
+    learning_curve_figure,
+    verdicts,
+    what_was_read,
+    write_example,
+)
 from probnb.data import ProbabilityData, Splits
 from probnb.data.images import load_images
 from probnb.metrics.differences import Difference

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from probnb.data import Bags, ProbabilityData, Splits
-from probnb.data.augment import Brightness, Mirror, Shift
+from probnb.data.base import Brightness, Mirror, Shift
 from probnb.data.inputs import channel_scale
 
 RNG = np.random.default_rng(0)
@@ -140,7 +140,7 @@ def test_what_parts_cannot_be():
         with pytest.raises(ValueError, match=f"{name} must have at least {least} row"):
             Splits(**parts, source="x")
     other = replace(part, inputs=torch.zeros(30, 1, 6, 5, dtype=torch.uint8))
-    with pytest.raises(ValueError, match="must have one shape"):
+    with pytest.raises(ValueError, match="must have inputs of one shape"):
         Splits(part, other, part, "x")
     assert not Splits(part, part, part, "x").known
 

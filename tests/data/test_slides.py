@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.stats import kstest, spearmanr
 
-from probnb.data import Bags, ProbabilityData, ragged
+from probnb.data import Bags, ProbabilityData, inputs
 from probnb.data.slides import (
     read_bags,
     simulate_follow_up,
@@ -178,7 +178,7 @@ def test_the_order_of_other_data_is_what_it_was():
 
 
 def test_parts_to_predict_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(ragged, "CELLS", 50_000)
+    monkeypatch.setattr(inputs, "CELLS", 50_000)
     data = slides()
     chunks = data.chunks(64)
     np.testing.assert_array_equal(torch.cat(chunks).sort().values, np.arange(1000))
@@ -191,7 +191,7 @@ def test_parts_to_predict_fit_into_memory(monkeypatch):
 
 
 def test_predictions_come_back_in_the_order_of_the_rows(monkeypatch):
-    monkeypatch.setattr(ragged, "CELLS", 40)
+    monkeypatch.setattr(inputs, "CELLS", 40)
     torch.manual_seed(0)
     net = AttentionMIL(5, hidden=4, attention=3)
     rng = np.random.default_rng(0)

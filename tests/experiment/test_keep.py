@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from probnb.calibrators import PlattScaling
-from probnb.chapters.images.study import judged, learning_curve, shortened
+from probnb.chapters.images import judged, learning_curve, shortened
 from probnb.data import ProbabilityData, Splits
 from probnb.experiment.keep import Kept, _standard_error, choice_folds, choose_model, keep_models
 from probnb.experiment.model import KeptModel
@@ -181,7 +181,7 @@ def test_learning_curve(run, kept, splits):
     assert len({quarter.source, half.source, splits.source}) == 3
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "probnb.chapters.images.study.plan",
+            "probnb.chapters.images.plan",
             lambda methods, profile, seed: plan(methods, profile, seed, network=NETWORK),
         )
         points, differences = learning_curve(

@@ -12,7 +12,7 @@ from torch import nn
 from probnb import store
 from probnb.calibrators import CALIBRATORS, HistogramBinning, TemperatureScaling
 from probnb.data import Bags, ProbabilityData, Splits
-from probnb.data.augment import Mirror, Shift
+from probnb.data.base import Mirror, Shift
 from probnb.data.faces import load_faces
 from probnb.experiment import plan as planner
 from probnb.experiment import provenance
@@ -542,7 +542,7 @@ def test_the_files_that_train_are_those_that_the_fingerprint_has():
     for name in (
         "training/cape.py", "training/loop.py", "training/losses.py", "training/targets.py",
         "training/models.py", "training/batches.py", "training/checkpoint.py",
-        "metrics/sample.py", "data/base.py", "data/ragged.py", "data/augment.py", "scenarios.py",
+        "metrics/sample.py", "data/base.py", "data/inputs.py", "scenarios.py",
     ):  # fmt: skip
         assert name in FILES
 

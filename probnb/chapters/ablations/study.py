@@ -12,7 +12,7 @@ import pandas as pd
 
 from ... import store
 from ...calibrators import CALIBRATORS
-from ...data.augment import Brightness, Mirror, Shift
+from ...data.base import Brightness, Mirror, Shift
 from ...data.drawn import VERSION
 from ...data.faces import load_faces
 from ...experiment.plan import cost_of, passes, plan

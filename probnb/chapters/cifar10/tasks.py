@@ -11,8 +11,14 @@ import torch
 from scipy.special import entr
 
 from ...data.base import Splits
-from ...data.cifar10 import CLASSES, load_cifar10, load_cifar10h, load_judged_digits
-from ...data.ferplus import QUESTIONS, load_ferplus
+from ...data.judged import (
+    CLASSES,
+    QUESTIONS,
+    load_cifar10,
+    load_cifar10h,
+    load_ferplus,
+    load_judged_digits,
+)
 from ...experiment.plan import plan
 from ...experiment.profiles import make_profile
 from ...experiment.results import collect, write_results
@@ -82,7 +88,7 @@ class Task:
         them differs from MSE_p by the same amount for every model, so that the curves of a
         training need no votes.
     votes : DataFrame or None
-        The other votes, as `probnb.data.ferplus.Judged` has them.
+        The other votes, as `probnb.data.judged.Judged` has them.
     """
 
     data: str

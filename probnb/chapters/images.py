@@ -1,4 +1,4 @@
-"""What the chapter on your own images computes: the example, a learning curve, the verdicts."""
+"""The chapter on your own images: the example, a learning curve, the verdicts, the figures."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from PIL import Image
 
-from ... import scenarios, store
-from ...data.drawn import drawn_faces
-from ...experiment.keep import choice_folds, keep_models
-from ...experiment.plan import plan
-from ...experiment.results import collect
-from ...experiment.run import run_jobs
-from ...methods import METHODS
-from ...metrics import bootstrap
-from ...metrics.differences import FEWEST, compare
+from .. import scenarios, store
+from ..data.drawn import drawn_faces
+from ..experiment.keep import choice_folds, keep_models
+from ..experiment.plan import plan
+from ..experiment.results import collect
+from ..experiment.run import run_jobs
+from ..methods import METHODS
+from ..metrics import bootstrap
+from ..metrics.differences import FEWEST, compare
+from ..plots.faces import face_grid
+from ..plots.style import COLOURS
 
 SHARES = (0.25, 0.5)
 """Shares of the training data at which plain cross entropy is trained again."""
@@ -31,7 +34,7 @@ WORDS = {-1: "yes", 0: "not told apart", 1: "no, it is worse"}
 """What an interval of a difference of NLL says to "is it better?"."""
 
 
-def write_example(folder, n=3000, size=48, seed=0, scenario="linear"):
+def write_example(folder, n=3000, size=48, seed=0):
     """Write drawn faces as JPEGs, and their outcomes as ``outcomes.csv`` beside them.
 
     What is there already is left alone. The table has columns ``path`` and ``y``; the
@@ -41,7 +44,7 @@ def write_example(folder, n=3000, size=48, seed=0, scenario="linear"):
     if outcomes.exists():  # written last
         return images, outcomes
     faces, ages = drawn_faces(n, size, seed)
-    y = scenarios.draw_outcomes(scenarios.probability(ages, scenario), seed)
+    y = scenarios.draw_outcomes(scenarios.probability(ages, "linear"), seed)
     names = [f"face-{i:05d}.jpg" for i in range(n)]
     images.mkdir(parents=True, exist_ok=True)
     for name, face in zip(names, faces.permute(0, 2, 3, 1).numpy()):
@@ -153,8 +156,8 @@ def verdicts(splits, choice, differences, seed=0):
     chosen, best = choice.index[choice["chosen"]][0], choice.index[0]
     row, half = choice.loc[chosen], differences["half"]
     other = next((name for name in choice.index if name in differences), None)
-    ones, test = int(splits.test.outcomes.sum()), splits.test
-    rare = min(ones, len(test) - ones)
+    test = splits.test
+    rare = int(min((test.outcomes == outcome).sum() for outcome in (0, 1)))
     lines = [("Which row to use?", METHODS[chosen].label, f"validation NLL {row['nll']:.4f}")]
     if chosen != best:
         lower = f"no, {METHODS[best].label} is lower; the plainer one is taken"
@@ -173,8 +176,7 @@ def verdicts(splits, choice, differences, seed=0):
     lines.append(("Enough test images?", enough, f"{rare:,} of the rarer outcome"))
     folds = len(choice_folds(splits.val, seed))
     told = "yes" if folds else "no: too few groups, so they look better than they are"
-    numbers = f"{folds} folds" if folds else ""
-    lines.append(("Calibrators judged on images they have not seen?", told, numbers))
+    lines.append(("Calibrators judged on images they have not seen?", told, f"{folds} folds"))
     if test.groups is not None:
         units = len(set(test.groups))
         told = "yes" if units >= 5 * FEWEST else "few: intervals are rough"
@@ -184,9 +186,8 @@ def verdicts(splits, choice, differences, seed=0):
 
 
 def _better(question, change):
-    word = "no interval can be had" if np.isnan(change.low) else WORDS[
-        int(np.sign(change.value)) * change.resolved
-    ]  # fmt: skip
+    word = WORDS[int(np.sign(change.value)) * change.resolved]
+    word = "no interval can be had" if np.isnan(change.low) else word
     return question, word, f"test NLL {change.text(1, 4)}"
 
 
@@ -199,3 +200,45 @@ def how_to_predict(folder, name, largest):
         f"\n\n```\npython -m probnb predict {shlex.quote(folder)} new_images/ > predictions.csv\n"
         "```"
     )
+
+
+def learning_curve_figure(points, differences, choice):
+    """Draw what more training images bring, beside what the best other row brings.
+
+    Parameters
+    ----------
+    points, differences : DataFrame, dict of str to Difference
+        From `learning_curve`.
+    choice : DataFrame
+        From `probnb.experiment.keep.choose_model`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Test negative log-likelihood against the number of training images.
+    """
+    _, ax = plt.subplots(figsize=(5.6, 3.6))
+    ends = np.abs(points[["low", "high"]].to_numpy().T - points["nll"].to_numpy())
+    ax.errorbar(
+        points["rows"], points["nll"], np.nan_to_num(ends), color=COLOURS["blue"], marker="o",
+        capsize=3, label=METHODS["ce"].label,
+    )  # fmt: skip
+    others = [name for name in choice.index if name in differences]
+    if others:
+        value = points["nll"].iloc[-1] + differences[others[0]].value
+        beside = 1.05 * points["rows"].iloc[-1]  # not on the bar
+        label = f"{METHODS[others[0]].label}, the best other row"
+        ax.plot(beside, value, "D", color=COLOURS["vermilion"], label=label)
+    ax.set_xscale("log")
+    ax.set_xticks(points["rows"], [f"{rows:,}" for rows in points["rows"]])
+    ax.minorticks_off()
+    ax.set(xlabel="training images (logarithmic)", ylabel="test NLL (nats); bars: 95 %")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
+    return ax
+
+
+def example_images(data, columns=12):
+    """Show some images of each outcome, those of outcome 0 above; the outcome in the corner."""
+    y = data.outcomes.cpu().numpy()
+    some = np.concatenate([np.flatnonzero(y == outcome)[:columns] for outcome in (0, 1)])
+    return face_grid(data.take(some).inputs, y[some].astype(int), columns=columns)

@@ -1,1 +1,0 @@
-"""What serves the chapter on your own images alone."""
