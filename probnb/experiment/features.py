@@ -22,7 +22,7 @@ CHUNK = 16 * BATCH
 """Images whose features are kept in one file: what a killed extraction loses at most."""
 
 
-def features_of(splits, profile, directory, device="cpu"):
+def features_of(splits, profile, directory, device="cpu", mirror=False):
     """Return the data that a profile trains on: features, or where it has no backbone the images.
 
     Parameters
@@ -33,14 +33,16 @@ def features_of(splits, profile, directory, device="cpu"):
         Says which backbone, and which of its layers.
     directory, device
         As for `load_features`.
+    mirror : bool, default=False
+        Whether a mirrored image has the same outcome.
     """
     if profile.backbone == "none":
         return splits
-    backbone = Backbone(profile.backbone, profile.layers)
+    backbone = Backbone(profile.backbone, profile.layers, mirror=mirror)
     return load_features(splits, backbone, directory, profile.backbone, device=device)
 
 
-def load_features(splits, backbone, directory, name, mirror=False, device="cpu", progress=True):
+def load_features(splits, backbone, directory, name, device="cpu", progress=True):
     """Return the same data with features in place of images.
 
     Parameters
@@ -54,8 +56,6 @@ def load_features(splits, backbone, directory, name, mirror=False, device="cpu",
         asks for the same image again, in whatever part and order, reads them.
     name : str
         What the backbone is called.
-    mirror : bool, default=False
-        Whether features are the mean of those of an image and of its mirror image.
     device : str, default="cpu"
         Where to compute.
     progress : bool, default=True
@@ -67,10 +67,10 @@ def load_features(splits, backbone, directory, name, mirror=False, device="cpu",
         Features of shape (n, F), float16, scaled by mean and standard deviation over the training
         rows; outcomes, groups and ids as before.
     """
-    facts = [store.checksum(backbone.state_dict()), backbone.layers, backbone.size, mirror]
+    facts = [store.checksum(backbone.state_dict()), backbone.layers, backbone.size, backbone.mirror]
     folder = Path(directory) / "features" / store.key({"backbone": facts})
     inputs = {k: part.inputs for k, part in splits.parts().items()}
-    found = extract(inputs, backbone, folder, mirror, device, progress)
+    found = extract(inputs, backbone, folder, device, progress)
     scale = found["train"].float()
     scale = scale.mean(0, keepdim=True), scale.std(0, keepdim=True).clamp(min=1e-4)
     parts = {
@@ -81,14 +81,14 @@ def load_features(splits, backbone, directory, name, mirror=False, device="cpu",
 
 
 @torch.no_grad()
-def extract(inputs, backbone, folder, mirror=False, device="cpu", progress=True):
+def extract(inputs, backbone, folder, device="cpu", progress=True):
     """Return the features of each set of images, reading those that are in `folder`.
 
     Parameters
     ----------
     inputs : dict of str to images
         uint8, of shape (n, 3, height, width), in memory or on disk.
-    backbone, mirror, device, progress
+    backbone, device, progress
         As for `load_features`.
     folder : path-like
         Files of features, `CHUNK` images each, with the digests of the images.
@@ -109,7 +109,7 @@ def extract(inputs, backbone, folder, mirror=False, device="cpu", progress=True)
     def seen(images):
         x = (images.to(device).float() - mean) / deviation
         x = x.contiguous(memory_format=torch.channels_last)
-        return (backbone(x) + backbone(x.flip(3))) / 2 if mirror else backbone(x)
+        return backbone(x)
 
     known = _read(folder)
     names = {k: [_digest(row) for row in _rows(images)] for k, images in inputs.items()}

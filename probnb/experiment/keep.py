@@ -208,7 +208,6 @@ def on_images(model, backbone, name):
         body | {f"head.{k}": v for k, v in weights.items()} for weights in model.members
     )
     settings = dict(model.network.settings)
-    if backbone.size is not None:
-        settings["size"] = backbone.size
+    settings |= {k: v for k in ("size", "mirror") if (v := getattr(backbone, k))}
     spec = network("pretrained", backbone=name, layers=backbone.layers, **settings)
     return replace(model, network=spec, members=members, channels=3, scale=backbone.scale)

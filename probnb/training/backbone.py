@@ -43,6 +43,8 @@ class Backbone(nn.Module):
         See `LAYERS`.
     size : int, optional
         Height and width that images are brought to; by default they stay as they are.
+    mirror : bool, default=False
+        Whether features are the mean of those of an image and of its mirror image.
 
     Attributes
     ----------
@@ -51,9 +53,10 @@ class Backbone(nn.Module):
         which the network was trained.
     """
 
-    def __init__(self, backbone="lite0", layers="stages", size=None):
+    def __init__(self, backbone="lite0", layers="stages", size=None, mirror=False):
         super().__init__()
         self.layers = check_choice(layers, LAYERS, "layers")
+        self.mirror = check_choice(mirror, (True, False), "mirror")
         self.size = None if size is None else check_integer(size, "size", minimum=16)
         self.body = _timm().create_model(model_of(backbone), num_classes=0)
         config = self.body.pretrained_cfg
@@ -69,6 +72,9 @@ class Backbone(nn.Module):
 
     def forward(self, x):
         """Return features (n, F) of scaled images (n, 3, height, width)."""
+        return (self._seen(x) + self._seen(x.flip(3))) / 2 if self.mirror else self._seen(x)
+
+    def _seen(self, x):
         if self.size is not None and tuple(x.shape[2:]) != (self.size, self.size):
             x = nn.functional.interpolate(
                 x, (self.size, self.size), mode="bilinear", antialias=True

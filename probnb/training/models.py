@@ -127,7 +127,7 @@ class Pretrained(nn.Module):
 
     Parameters
     ----------
-    backbone, layers, size : str, str, int
+    backbone, layers, size, mirror : str, str, int, bool
         See `probnb.training.backbone.Backbone`.
     hidden : tuple of int, default=()
         Units of each layer of the head; none for logistic regression.
@@ -140,13 +140,13 @@ class Pretrained(nn.Module):
     """
 
     def __init__(
-        self, backbone="lite0", layers="stages", size=None, hidden=(), dropout=0.0, in_channels=3,
+        self, backbone="lite0", layers="stages", size=None, mirror=False, hidden=(), dropout=0.0, in_channels=3,
         num_classes=2,
     ):  # fmt: skip
         super().__init__()
         if in_channels != 3:
             raise ValueError(f"a backbone sees images of 3 channels; got {in_channels}.")
-        self.backbone = Backbone(backbone, layers, size)
+        self.backbone = Backbone(backbone, layers, size, mirror)
         weight = next(self.backbone.parameters())
         with torch.no_grad():
             self.backbone.eval()

@@ -133,7 +133,7 @@ def test_mirrored_features_are_those_of_both(splits, lite0, tmp_path):
     plain = load_features(splits, lite0, tmp_path, "lite0", progress=False)
     flipped = {k: replace(part, inputs=part.inputs.flip(3)) for k, part in splits.parts().items()}
     other = load_features(replace(splits, **flipped), lite0, tmp_path, "lite0", progress=False)
-    both = load_features(splits, lite0, tmp_path, "lite0", mirror=True, progress=False)
+    both = load_features(splits, Backbone(mirror=True), tmp_path, "lite0", progress=False)
     mean = (plain.test.inputs.float() + other.test.inputs.float()) / 2
     torch.testing.assert_close(both.test.inputs.float(), mean, atol=2e-3, rtol=2e-3)
 
