@@ -34,6 +34,7 @@
 # | `outcomes` | CSV or Parquet, one image a row: `path`, and `y`, which is 0 or 1. Left out, each outcome has a folder of its own: `-p images pets -p positive dogs` |
 # | optional columns | `group`, what images share (a patient, a day, a scene); `split`, your own division into train, val and test; `weight`; `p`, the probability where it is known. Other names are parameters: `-p y died -p group patient` |
 # | `mirror` | `True` if a mirrored image has the same outcome: it doubles the data |
+# | `backbone` | `lite0`, a network that has seen ImageNet, from whose features seconds of training go further than minutes from random weights; any other of timm's, or a file of weights; `none`. The usual choice for images of 64 pixels and more is `lite0` |
 # | `size` | 96, say, if what matters is small: the usual profile is quick and looks at small images; `cpu` and `paper` take longer and see more |
 #
 # A name that looks like a number or a truth value is given with `-r`: `-r positive 02`. What cannot be read
@@ -46,6 +47,7 @@
 size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
+layers = dropout = weight_decay = None
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
 focal = entropy = mmce = smoothing = share = decay = None
 
@@ -63,11 +65,10 @@ key = None  # which array of a file that holds several
 aspect = "crop"  # what happens to images that are not square: crop, pad or stretch
 mirror = False  # True if a mirrored image has the same outcome
 unreadable = 0.05  # share of images that may be unreadable
-profile = None  # smoke, quick, cpu or paper; None is quick
+backbone = None  # lite0, another of timm's, a file of weights, or none; None: see above
+profile = None  # smoke, quick, cpu, features or paper; None is quick, or features
 seed = 0
-methods = (
-    "ce, temperature, platt, beta, ensemble, ce_finetuned, cape_bin, cape_kernel"  # or None: all
-)
+methods = None  # None for the usual rows, or names such as "ce, platt, cape_bin"
 device = "auto"  # auto, cpu, cuda or mps
 devices = 1  # GPUs to use; on a CPU, processes
 results_dir = None  # finished work; None is the folder "runs" of the project
@@ -76,19 +77,18 @@ replicates = 1000  # bootstrap replicates
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
+from probnb.experiment import profiles
 from probnb.notebook import check_parameters, default_profile, find_path, results_path
 
 check_parameters(
     globals(),
-    """images outcomes positive path y group split weight p key aspect mirror unreadable
+    f"""outcomes positive path y group split weight p key aspect mirror unreadable
     profile seed methods device devices results_dir model_dir replicates retrain
-    size width stem epochs patience plateau_patience batch_size learning_rate finetune_epochs
-    finetune_schedule members adversarial cape candidates finetune_learning_rate every phase mix
-    bins neighbours sigma focal entropy mmce smoothing share decay""",
+    {" ".join(profiles.PROFILE_FIELDS)}""",
     text="images outcomes positive path y group split weight p key results_dir model_dir",
 )
+from probnb.chapters.images import choose_backbone, usual_rows
 from probnb.experiment.model import check_model_folder
-from probnb.experiment.profiles import profile_of
 from probnb.methods import check_methods
 from probnb.plots.style import use_style
 from probnb.training.batches import device_type, precision_of
@@ -102,10 +102,14 @@ check_number(unreadable, "unreadable", 0, 1)
 check_integer(seed, "seed", minimum=0)
 check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
-methods = check_methods(methods, known=False)
-profile = default_profile(profile)
-settings = profile_of(profile, {**globals(), "images": None})  # here, images are a folder
 images = images and find_path(images, "images")
+backbone, side, why = choose_backbone(backbone, images, key)
+pretrained = backbone != "none"
+profile = default_profile(profile, "features" if pretrained else "quick")
+if pretrained and size is None:
+    size = max(8, min(side, 128))
+settings = profiles.profile_of(profile, {**globals(), "images": None})  # here, images are a folder
+methods = check_methods(methods or usual_rows(pretrained), known=False, features=pretrained)
 outcomes = outcomes and find_path(outcomes, "outcomes")
 results_dir = results_path(results_dir)
 example = images is None
@@ -127,19 +131,18 @@ if example:
     faces = 300 if profile == "smoke" else 3000
     images, outcomes = write_example(results_dir / "images" / f"example-{faces}", faces)
 columns = {"path": path, "y": y, "group": group, "split": split, "weight": weight, "p": p}
-splits = load_images(
-    images,
-    outcomes,
-    size=settings.size,
-    aspect=aspect,
-    mirror=mirror,
-    seed=seed,
-    unreadable=unreadable,
-    key=key,
-    positive=positive,
+reading = {
+    "outcomes": outcomes,
+    "aspect": aspect,
+    "mirror": mirror,
+    "seed": seed,
+    "unreadable": unreadable,
+    "key": key,
+    "positive": positive,
     **{role: name for role, name in columns.items() if name is not None},
-)
-Markdown(what_was_read(splits))
+}
+splits = load_images(images, size=settings.size, **reading)
+Markdown(f"{what_was_read(splits)}\n- {why}")
 
 # %% tags=["hide-input"]
 # %matplotlib inline
@@ -154,9 +157,12 @@ axes = example_images(splits.test) if example else None  # yours stay out of the
 # test images are only predicted.
 
 # %%
+from probnb.experiment.features import features_of
 from probnb.experiment.plan import plan
 from probnb.experiment.run import run_jobs
 
+pictures = splits
+splits = features_of(pictures, settings, results_dir, device_type(device), mirror)  # or themselves
 jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 
@@ -191,14 +197,18 @@ print(f"{run.record['cpu_seconds']:.0f} processor seconds; the record is in {run
 # training at each size: another seed would move its points a little.
 
 # %%
-from probnb.chapters.images import learning_curve, verdicts
+from probnb.chapters.images import SCRATCH, from_scratch, learning_curve, verdicts
 
 kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, run.record)
 choice = choose_model(kept, splits.val, seed)
+options = {"device": device, "devices": devices, "retrain": retrain}
+scratch = None
+if pretrained and len(splits.train) <= SCRATCH:
+    small = load_images(images, size=32, **reading)
+    scratch = from_scratch(small, results_dir / "fits", seed, **options)
 points, differences = learning_curve(
-    splits, kept, settings, results_dir / "fits", seed, replicates,
-    device=device, devices=devices, retrain=retrain,
-)  # fmt: skip
+    splits, kept, settings, results_dir / "fits", seed, replicates, scratch, **options
+)
 answers = verdicts(splits, choice, differences, seed)
 answers.style.set_properties(**{"text-align": "left"})
 
@@ -254,11 +264,16 @@ report.show("gains")
 
 # %%
 from probnb.chapters.images import how_to_predict
+from probnb.experiment.keep import on_images
 from probnb.experiment.model import load_model, save_model
+from probnb.training.backbone import Backbone
 
 chosen = choice.index[choice["chosen"]][0]
-save_model(model_dir, kept[chosen].model)
-again = load_model(model_dir).predict(splits.test, device)  # as somebody else will have it
+model = kept[chosen].model
+if pretrained:  # the backbone goes with it
+    model = on_images(model, Backbone(backbone, settings.layers, mirror=mirror), backbone)
+save_model(model_dir, model)
+again = load_model(model_dir).predict(pictures.test, device)  # as somebody else will have it
 Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max()))
 
 # %% [markdown]

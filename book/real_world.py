@@ -27,6 +27,7 @@
 images = size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
+backbone = layers = dropout = weight_decay = None
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
 focal = entropy = mmce = smoothing = share = decay = None
 # Parameters of single tasks; None leaves what the task has.

@@ -29,13 +29,14 @@
 images = size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
+backbone = layers = dropout = weight_decay = None
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
 focal = entropy = mmce = smoothing = share = decay = None
 
 # %% tags=["parameters"]
 scenario = "linear"  # linear, sigmoid, centered, skewed or discrete
 data_dir = None  # UTKFace: its .tar.gz or folder; None draws faces
-profile = None  # smoke, quick, cpu or paper; None is quick
+profile = None  # smoke, quick, cpu, features or paper; None is quick
 seed = 0
 methods = None  # None for the paper's rows, or names such as "ce, platt, cape_bin"
 mirror = False  # mirror half of the training images; the released recipe does not
@@ -65,9 +66,9 @@ check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
 check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
-methods = check_methods(methods)
 profile = default_profile(profile)
 settings = profiles.profile_of(profile, globals())
+methods = check_methods(methods, features=settings.backbone != "none")
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
 from probnb.chapters import synthetic as chapter
@@ -84,13 +85,15 @@ use_style()
 
 # %%
 from probnb.data.faces import load_faces
+from probnb.experiment.features import features_of
 from probnb.experiment.plan import plan
 from probnb.experiment.results import collect, on_test
 from probnb.experiment.run import run_jobs
 
-splits = load_faces(
+faces = load_faces(
     scenario, data_dir, size=settings.size, n=settings.images, seed=seed, mirror=mirror
 )
+splits = features_of(faces, settings, results_dir, device_type(device))  # or the faces as they are
 jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 outcome = collect(jobs, fits, splits)
@@ -143,13 +146,13 @@ display(*[Markdown(note.format(label)) for label in kept])
 # `data_dir`, the same notebook runs on the photographs of UTKFace.
 
 # %% tags=["remove-input"]
-chapter.facts(splits, run, outcome).style.hide(axis=1).set_table_attributes('class="sentences"')
+chapter.facts(faces, run, outcome).style.hide(axis=1).set_table_attributes('class="sentences"')
 
 # %% [markdown]
 # ## The task
 
 # %% tags=["remove-input"]
-test = splits.test
+test = faces.test
 if data_dir is None:  # drawn faces only: photographs of people stay out of the report
     some = chapter.spread_of_ages(test.groups, 24)
     axes = face_grid(test.inputs[some], ages=test.groups[some], columns=12)

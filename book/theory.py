@@ -402,6 +402,38 @@ steps.style.format("{:.3f}")
 # mostly noise, which is why memorisation slows down. But they are also the only part of the outcomes
 # that tells more about the truth than the predictions already do.
 #
+# It could not be otherwise. **Theorem.** *Let $x \sim N(0, I)$, let $y$ have any probability given
+# $x$, and let $r(\hat p) = P(y = 1 \mid \hat p)$ be the empirical probabilities of an infinite sample.
+# Then a step towards them, $E[(r - \hat p)\,x]$, is parallel to $\hat\theta$, and along $\hat\theta$ it is
+# the step towards the outcomes, $E[(y - \hat p)\,x]$.*
+#
+# *Proof.* Write $x = u\,e + v$ with $e = \hat\theta / \|\hat\theta\|$ and $v$ at right angles to it.
+# Prediction and $r$ depend on $u$ alone, and a Gaussian's $v$ is independent of $u$ with mean 0 (it is
+# enough that $E[v \mid u] = 0$, as for every elliptical distribution). So $E[(r - \hat p)\,v] =
+# E[(r - \hat p)\,E[v \mid u]] = 0$: no turn. And $E[(r - \hat p)\,u] = E[(E[y \mid u] - \hat p)\,u] =
+# E[(y - \hat p)\,u]$: the same push. $\square$
+#
+# A calibration epoch of infinite data can therefore rescale an estimate, which Platt scaling does as
+# well, but never turn it; of the two parts of the error above it reaches the first alone. In a finite
+# sample the push differs by the covariance of outcomes and logits within bins, and what turn is left
+# is noise. Both statements hold to rounding in the library's own $p_\text{emp}$, on a sample that is
+# exactly Gaussian to the order of the rule (Gauss-Hermite):
+
+# %%
+from probnb.theory.compare import population_steps
+
+towards_outcomes, calibration = population_steps(theta=[2.0, 0.5], truth=[0.3, -1.5])
+assert abs(calibration[1]) < 1e-12 and abs(calibration[0] - towards_outcomes[0]) < 1e-12
+pd.DataFrame(
+    [towards_outcomes, calibration],
+    ["step towards the outcomes", "calibration step"],
+    ["along the estimate", "at right angles"],
+)
+
+# %% [markdown]
+# Networks learn features besides, so that a step of theirs can turn more than a direction; what share of
+# it does is measured in {doc}`ablations`.
+#
 # Targets coarser than the predictions are another matter. They draw all predictions of a bin to one
 # value, which shrinks the estimate, as a penalty would:
 

@@ -21,6 +21,7 @@ KINDS = (
     "modified training",
     "CaPE",
     "extension",
+    "pretrained",
 )
 """The paper's grouping of its rows, and what goes beyond them."""
 
@@ -37,7 +38,7 @@ TARGETS = {
 }
 """Schedules of `probnb.training.targets.TARGETS` and the settings that a grid may give them."""
 
-RECIPE = ("schedule", "averaging", "epochs", "patience")
+RECIPE = ("schedule", "averaging", "epochs", "patience", "solver")
 """What a row may have of its own in its `Recipe`; the rest is the profile's."""
 
 LOSSES = ("ce", "focal", "entropy", "mmce")
@@ -242,11 +243,26 @@ _row(
     grid={**_RATES, "share": (0.5,)},
 )
 
+# Logistic regression on the features of a pretrained network, for profiles that have a backbone.
+_CONVEX = {"kind": "pretrained", "recipe": {"solver": "convex"}}
+_HEAD = {"kind": "pretrained", "start": "logistic"}
+METHODS["logistic"] = Method("Logistic regression", **_CONVEX)
+METHODS["logistic_platt"] = Method("Logistic, Platt", calibrator="platt", **_CONVEX)
+METHODS["logistic_beta"] = Method("Logistic, beta cal.", calibrator="beta", **_CONVEX)
+METHODS["logistic_best"] = Method("Logistic, true probabilities", targets="resampled", **_CONVEX)
+METHODS["logistic_finetuned"] = Method("Logistic, fine-tuned", grid=_RATES, **_HEAD)
+METHODS["logistic_bin"] = Method(
+    "Logistic, CaPE (bin)", targets="bin", grid={**_RATES, "bins": (15, 5)}, **_HEAD
+)
+METHODS["logistic_kernel"] = Method(
+    "Logistic, CaPE (kernel)", targets="kernel", grid=_RATES, **_HEAD
+)
+
 REFERENCE = "ce"
 """The row that every other is compared with."""
 
 
-def check_methods(methods=None, known=True):
+def check_methods(methods=None, known=True, features=False):
     """Return method names in table order.
 
     Parameters
@@ -256,6 +272,9 @@ def check_methods(methods=None, known=True):
     known : bool, default=True
         Whether the ground-truth probabilities are known; without them no labels can be resampled,
         and that row drops out of the default.
+    features : bool, default=False
+        Whether the data are features of a pretrained network, for which rows of the kind
+        "pretrained" are; they are then part of the default.
 
     Returns
     -------
@@ -266,7 +285,7 @@ def check_methods(methods=None, known=True):
     Raises
     ------
     ValueError
-        If a name is unknown, or a row needs probabilities that are not known.
+        If a name is unknown, or a row needs probabilities that are not known, or features.
 
     Examples
     --------
@@ -274,7 +293,9 @@ def check_methods(methods=None, known=True):
     ['resampled', 'ce', 'platt']
     """
     if methods is None:
-        return [name for name in PAPER if known or METHODS[name].targets != "resampled"]
+        rows = [name for name in METHODS if name in PAPER or METHODS[name].kind == "pretrained"]
+        rows = rows if features else PAPER
+        return [name for name in rows if known or METHODS[name].targets != "resampled"]
     names = methods.replace(",", " ").split() if isinstance(methods, str) else list(methods)
     for name in names:
         check_choice(name, METHODS, "methods")
@@ -282,4 +303,6 @@ def check_methods(methods=None, known=True):
             raise ValueError(
                 f"methods: {name!r} needs the ground-truth probabilities, which these data lack."
             )
+        if METHODS[name].kind == "pretrained" and not features:
+            raise ValueError(f"methods: {name!r} needs a backbone, such as -p backbone lite0.")
     return [name for name in METHODS if name in names or name == REFERENCE]

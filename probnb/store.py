@@ -30,7 +30,7 @@ from safetensors.torch import save_file
 
 from . import __version__
 
-__all__ = ["fingerprint", "key", "load", "machine", "replace_file", "save", "write_run"]
+__all__ = ["checksum", "fingerprint", "key", "load", "machine", "replace_file", "save", "write_run"]
 
 ROOT = Path(__file__).resolve().parent
 TRAINS = (
@@ -83,16 +83,16 @@ def save(path, tensors, meta):
         What JSON can hold; NaN and infinity are kept.
     """
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"meta": json.dumps(meta, default=plain), "sha256": _checksum(contiguous)}
+    header = {"meta": json.dumps(meta, default=plain), "sha256": checksum(contiguous)}
     replace_file(path, lambda temporary: save_file(contiguous, temporary, metadata=header))
 
 
-def _checksum(tensors):
-    """Of the names and bytes of all tensors."""
+def checksum(tensors):
+    """Return the SHA-256 of the names and bytes of all tensors."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+        digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
 
 
@@ -126,7 +126,7 @@ def load(path):
         tensors = safetensors.torch.load(content)
         size = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + size])["__metadata__"]
-        if header.get("sha256", found := _checksum(tensors)) != found:
+        if header.get("sha256", found := checksum(tensors)) != found:
             raise ValueError("its contents do not have the checksum that it states")
         return tensors, json.loads(header["meta"]) | {"sha256": found}
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:

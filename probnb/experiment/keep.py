@@ -12,10 +12,11 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from ..calibrators import CALIBRATORS
 from ..data.inputs import channel_scale
 from ..methods import METHODS
+from ..training.models import network
 from .model import KeptModel, map_input
 from .results import chosen_jobs
 
-__all__ = ["Kept", "choice_folds", "choose_model", "keep_models"]
+__all__ = ["Kept", "choice_folds", "choose_model", "keep_models", "on_images"]
 
 FOLDS = 5
 
@@ -182,3 +183,31 @@ def _standard_error(values, weights, groups):
         terms = np.bincount(pd.factorize(groups)[0], terms)
     n = len(terms)
     return float(np.sqrt(n / (n - 1) * np.sum(terms**2))) if n > 1 else np.inf
+
+
+def on_images(model, backbone, name):
+    """Put a backbone under a model of its features, so that it takes images.
+
+    Parameters
+    ----------
+    model : probnb.experiment.model.KeptModel
+        Its networks are heads.
+    backbone : probnb.training.backbone.Backbone
+        What the features come from; its weights are kept with each head.
+    name : str
+        What it is called.
+
+    Returns
+    -------
+    probnb.experiment.model.KeptModel
+        Calibrated as before.
+    """
+    body = {f"backbone.{k}": v for k, v in backbone.state_dict().items()}
+    body |= dict(zip(("mean", "deviation"), model.scale))
+    members = tuple(
+        body | {f"head.{k}": v for k, v in weights.items()} for weights in model.members
+    )
+    settings = dict(model.network.settings)
+    settings |= {k: v for k in ("size", "mirror") if (v := getattr(backbone, k))}
+    spec = network("pretrained", backbone=name, layers=backbone.layers, **settings)
+    return replace(model, network=spec, members=members, channels=3, scale=backbone.scale)

@@ -97,7 +97,13 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     >>> jobs["ce"] == jobs["platt"]
     True
     """
-    network = network or _network("resnet18", width=profile.width, stem=profile.stem)
+    if network is not None and profile.backbone != "none":
+        raise ValueError(
+            f"backbone must be none for a task with its own network; got {profile.backbone!r}."
+        )
+    if network is None and profile.backbone == "none":
+        network = _network("resnet18", width=profile.width, stem=profile.stem)
+    network = network or _network("mlp", hidden=(profile.width,), dropout=profile.dropout)
     return {
         name: [
             job
@@ -120,8 +126,9 @@ def lineage(job):
 
 def _candidates(method, profile, network, seed, member):
     """Trainings of one member of a row: one for each start and each combination of its grid."""
-    jobs = []
-    starts = [None]
+    jobs, starts = [], [None]
+    if method.recipe.get("solver") == "convex":
+        network = _network("mlp", hidden=())
     if method.start is not None:
         starts = _candidates(METHODS[method.start], profile, network, seed, member)
     grid, teachers = _grid(method, profile), _teachers(method, profile, network, seed)
@@ -131,7 +138,7 @@ def _candidates(method, profile, network, seed, member):
         targets = _targets(method.targets, settings, profile)
         jobs.append(
             Job(
-                network,
+                start.network if start else network,
                 _recipe(method, profile, settings, sub_seed(seed, member, stage), member),
                 loss=method.loss,
                 strength=settings.get(method.loss) if isinstance(method.loss, str) else None,
@@ -189,6 +196,7 @@ def _recipe(method, profile, settings, seed, member):
         learning_rate=settings.get("finetune_learning_rate", 1e-2),
         schedule=profile.finetune_schedule,
         plateau_patience=profile.plateau_patience,
+        weight_decay=profile.weight_decay,
         seed=seed,
     )
     if method.start is not None:

@@ -26,7 +26,7 @@ class Profile:
     size : int
         Height and width of the images in pixels.
     width : int
-        Channels of the first stage of ResNet-18.
+        Channels of the first stage of ResNet-18; of a head on features, its hidden units.
     stem : {"small", "large"}
         Stem of the network; see `probnb.training.models.ResNet18`.
     epochs : int
@@ -52,6 +52,15 @@ class Profile:
         CaPE's schedule, by name; see `probnb.training.targets.CAPE`.
     candidates : int
         How many values of each hyperparameter are tried, from the first of a method's grid.
+    backbone : str
+        The pretrained network on whose features heads are trained, see
+        `probnb.training.backbone.Backbone`; ``"none"`` trains a ResNet-18 from random weights.
+    layers : {"stages", "last", "both"}
+        What is read of it.
+    dropout : float
+        Of a head on its features.
+    weight_decay : float
+        L2 penalty of SGD.
     grid : dict of str to tuple
         Values to try instead of a method's own: names of `GRID_FIELDS`.
     """
@@ -71,6 +80,10 @@ class Profile:
     adversarial: float = 0.0
     cape: str = "released"
     candidates: int = 2
+    backbone: str = "none"
+    layers: str = "stages"
+    dropout: float = 0.0
+    weight_decay: float = 5e-4
     grid: dict = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
@@ -87,7 +100,10 @@ class Profile:
             )
         check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
         check_number(self.adversarial, "adversarial", 0)
+        check_number(self.dropout, "dropout", 0, 1)
+        check_number(self.weight_decay, "weight_decay", 0)
         check_choice(self.stem, ("small", "large"), "stem")
+        check_choice(self.layers, ("stages", "last", "both"), "layers")
         check_choice(self.cape, ("released", "printed"), "cape")
         check_choice(self.finetune_schedule, ("plateau", "cosine", "constant"), "finetune_schedule")
         for name, values in self.grid.items():
@@ -107,6 +123,9 @@ GRID_FIELDS = tuple(
 PROFILE_FIELDS = (*(f.name for f in fields(Profile) if f.name != "grid"), *GRID_FIELDS)
 """What a parameter of the same name can override."""
 
+WORDS = ("stem", "cape", "finetune_schedule", "backbone", "layers")
+"""Of these, the ones that are words."""
+
 PROFILES = {
     "smoke": Profile(
         300, 32, 8, "small", 3, 2, 1, 64, finetune_epochs=2, members=2, candidates=1,
@@ -117,6 +136,11 @@ PROFILES = {
         members=3, candidates=1, grid={"finetune_learning_rate": (1e-2, 1e-3)},
     ),
     "cpu": Profile(None, 32, 8, "small", 24, 5, 5, 128, finetune_epochs=8, members=3),
+    "features": Profile(
+        None, 128, 128, "small", 40, 4, 2, 128, learning_rate=0.003, finetune_epochs=6,
+        backbone="lite0", dropout=0.5, weight_decay=0.03,
+        grid={"finetune_learning_rate": (1e-3, 1e-4)},
+    ),
     "paper": Profile(
         None, 200, 64, "large", 200, 20, 5, 256, finetune_epochs=100, adversarial=0.01, candidates=4
     ),
@@ -182,7 +206,7 @@ def profile_of(name, namespace):
 
 
 def _numbers(name, value):
-    if not isinstance(value, str) or name in ("stem", "cape", "finetune_schedule"):
+    if not isinstance(value, str) or name in WORDS:
         return value
     try:
         read = ast.literal_eval(value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import torch
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import softplus
 
@@ -357,3 +358,31 @@ def against_baseline(table, method, baseline="early stop"):
     base = wide[baseline].groupby(level=[0, 1]).mean()
     mean, error = difference.mean(), difference.sem()
     return pd.DataFrame({"change": 100 * mean / base, "z": (mean / error).fillna(0.0)})
+
+
+def population_steps(theta, truth, order=8):
+    """Steps of gradient descent towards outcomes and towards p_emp, for an infinite sample.
+
+    Parameters
+    ----------
+    theta, truth : array-like of shape (2,)
+        The estimate, and the parameters that give the probabilities.
+    order : int, default=8
+        Points of the Gauss-Hermite rule in each of two dimensions, at most 12.
+
+    Returns
+    -------
+    ndarray of shape (2, 2)
+        Towards the outcomes and towards their empirical probabilities (rows): the component along
+        `theta` and the one at right angles.
+    """
+    nodes, mass = np.polynomial.hermite_e.hermegauss(order)
+    norm = np.linalg.norm(theta)
+    axes = np.array([theta, [-theta[1], theta[0]]]) / norm
+    x = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    mass = np.outer(mass, mass).ravel() / mass.sum() ** 2
+    p, p_hat = expit(x @ axes @ np.asarray(truth)), expit(norm * x[:, 0])
+    both = {"p_hat": np.tile(p_hat, 2), "y": np.repeat([1, 0], len(p))}
+    # So many bins that each distinct prediction has its own, whatever its mass.
+    p_emp = p_emp_bin(**both, bins=10**7, weights=np.concatenate([mass * p, mass * (1 - p)]))
+    return np.array([(mass * (q - p_hat)) @ x for q in (p, p_emp[: len(p)])])

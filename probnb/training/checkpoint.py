@@ -33,7 +33,7 @@ class Run:
 
     def record(self, row, logits):
         """Append an epoch, keep its weights if they are the best, and step the schedule."""
-        rate = self.optimizer.param_groups[0]["lr"]
+        rate = self.optimizer.param_groups[0]["lr"] if self.optimizer else math.nan
         row = {"epoch": len(self.history), "learning_rate": rate, **row}
         self.history.append(row)
         self.logits.update({f"last_{name}": value for name, value in logits.items()})

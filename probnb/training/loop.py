@@ -8,7 +8,7 @@ training goes on to the same numbers.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from .batches import (
     use_fast_layout,
 )
 from .checkpoint import Run
+from .logistic import fit_logistic
 from .losses import CrossEntropy
 from .targets import Observed
 
@@ -63,6 +64,9 @@ class Recipe:
     averaging : float, default=0
         Decay per step of an exponential average of the weights, which then predicts and is kept in
         their place; 0 for none.
+    solver : {"sgd", "convex"}, default="sgd"
+        ``"convex"``: `probnb.training.logistic`, for one layer on features, which uses none of the
+        rest.
     """
 
     epochs: int = 60
@@ -76,6 +80,7 @@ class Recipe:
     adversarial: float = 0.0
     seed: int = 0
     averaging: float = 0.0
+    solver: str = field(default="sgd", metadata={"later": True})
 
     def __post_init__(self):
         check_integer(self.batch_size, "batch_size", minimum=2)  # batch normalisation needs two
@@ -88,6 +93,7 @@ class Recipe:
             check_number(getattr(self, name), name, 0)
         check_number(self.averaging, "averaging", 0, 1)
         check_choice(self.schedule, ("plateau", "cosine", "constant"), "schedule")
+        check_choice(self.solver, ("sgd", "convex"), "solver")
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,8 @@ def fit(
     """
     loss, targets = loss or CrossEntropy(), targets or Observed()
     fabric = fabric or make_fabric()
+    if recipe.solver == "convex":
+        return Fit(*fit_logistic(model, splits, _assess, targets, fabric.device.type, on_epoch))
     splits = splits.to(fabric.device)
     train = splits.train
     model = use_fast_layout(model)

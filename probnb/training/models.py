@@ -17,6 +17,7 @@ from torch import nn
 from torchvision.models.resnet import BasicBlock
 
 from ..validation import check_choice, check_integer, check_number
+from .backbone import Backbone
 
 
 class ResNet18(nn.Module):
@@ -106,6 +107,44 @@ class MLP(nn.Module):
     def forward(self, x):
         """Return the logits, of shape (n, num_classes)."""
         return self.layers(x.flatten(1))
+
+
+class Pretrained(nn.Module):
+    """A backbone, its features scaled, and a head on them: logits of images.
+
+    Parameters
+    ----------
+    backbone, layers, size, mirror : str, str, int, bool
+        See `probnb.training.backbone.Backbone`.
+    hidden : tuple of int, default=()
+        Units of each layer of the head; none for logistic regression.
+    dropout : float, default=0
+        Of the head.
+    in_channels : int, default=3
+        Must be 3.
+    num_classes : int, default=2
+        Number of logits.
+    """
+
+    def __init__(
+        self, backbone="lite0", layers="stages", size=None, mirror=False, hidden=(), dropout=0.0,
+        in_channels=3, num_classes=2,
+    ):  # fmt: skip
+        super().__init__()
+        if in_channels != 3:
+            raise ValueError(f"a backbone sees images of 3 channels; got {in_channels}.")
+        self.backbone = Backbone(backbone, layers, size, mirror)
+        weight = next(self.backbone.parameters())
+        with torch.no_grad():
+            self.backbone.eval()
+            features = self.backbone(torch.zeros(1, 3, 64, 64, device=weight.device)).shape[1]
+        self.register_buffer("mean", torch.zeros(1, features))
+        self.register_buffer("deviation", torch.ones(1, features))
+        self.head = MLP(features, hidden, dropout, num_classes)
+
+    def forward(self, x):
+        """Return the logits, of shape (n, num_classes)."""
+        return self.head((self.backbone(x) - self.mean) / self.deviation)
 
 
 class AttentionMIL(nn.Module):
@@ -290,6 +329,7 @@ def _convolution(inputs, outputs, stride=2):
 NETWORKS = {
     "resnet18": ResNet18,
     "mlp": MLP,
+    "pretrained": Pretrained,
     "attention_mil": AttentionMIL,
     "vgg16_bn": VGG16BN,
     "rain": RainNet,

