@@ -41,13 +41,13 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 
 check_parameters(globals(), "studies scenario data_dir profile seed device results_dir retrain")
 from probnb.chapters.ablations_rows import PAGE, check_studies, settings_of
-from probnb.experiment.profiles import PROFILES
 from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choice, check_integer
 
 names = check_studies(PAGE if studies is None else studies)
 check_choice(scenario, SCENARIOS, "scenario")
-profile = check_choice(default_profile(profile), PROFILES, "profile")
+profile = default_profile(profile)
+settings_of(profile)  # there is one of that name
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)

@@ -31,11 +31,11 @@ from ..store import machine
 from ..training.batches import device_type, precision_of
 from ..training.models import network
 from .ablations_rows import SIZES, STUDIES, settings_of
-from .ablations_special import SEVERAL, platt, run_stopping, three_outcomes
+from .ablations_special import SEVERAL, platt, run_steps, run_stopping, three_outcomes
 
 COLUMNS = (
     "study", "scenario", "data", "profile", "seed", "n", "row", "label", "part", "x",
-    *METRICS, "val_ce", "epoch", "kept_start", "cost",
+    *METRICS, "val_ce", "epoch", "kept_start", "cost", "share", "grouping",
 )  # fmt: skip
 """Columns of every study's table; times 1, in nats, and cost in cross-entropy trainings."""
 
@@ -77,6 +77,8 @@ def run_study(
         splits = load_faces(scenario, data_dir, size=settings.size, n=images, seed=seed)
         if name == "stopping":
             table = run_stopping(splits, settings, seed, how.get("device", "auto"))
+        elif name == "steps":
+            table = run_steps(splits, settings, seed, fits_dir, **how)
         elif name == "several":
             three, net = three_outcomes(splits, seed), {"num_classes": 3, "stem": settings.stem}
             net = network("resnet18", width=settings.width, **net)

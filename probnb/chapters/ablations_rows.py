@@ -51,6 +51,7 @@ class Row:
 
 def settings_of(profile):
     """Return the `Profile` of the chapter: rows try what their own grids say."""
+    check_choice(profile, ("smoke", "quick", "cpu", "paper"), "profile")
     small = SMALL if profile == "quick" else {}
     return replace(make_profile(profile, **small), grid={}, candidates=8)
 
@@ -147,11 +148,11 @@ STUDIES = {
         "cape_ensemble_members": _row("cape_ensemble", each=True, grid=USUAL,
                                       label="CaPE, Platt each"),
     },
-    "stopping": {}, "several": {},
+    "stopping": {}, "several": {}, "steps": {},
     "scaling": _of_targets("resampled", "ce", "platt", "ensemble", "cape_bin", "crossfit_mixed",
                            "augmented_hygiene"),
 }  # fmt: skip
-"""Rows of each study by name; two of them have rows of their own kind."""
+"""Rows of each study by name; three of them have rows of their own kind."""
 
 PAGE = ("beginning", "weighted", "several")
 """What the notebook trains itself unless it is told otherwise: the quick ones."""

@@ -1,4 +1,4 @@
-"""What is no row of a table: three outcomes, rules that stop, and CaPE's first targets."""
+"""What is no row of a table: three outcomes, rules that stop, CaPE's steps and first targets."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import torch
 
 from ..calibrators import CALIBRATORS
 from ..data.base import one_hot
-from ..experiment.plan import plan
+from ..experiment.plan import plan, sub_seed
 from ..experiment.run import run_jobs
 from ..methods import METHODS
 from ..metrics import brier, evaluate, nll
 from ..training.batches import device_type, make_fabric, predict_logits
 from ..training.cape import CAPE, Calibrated, p_emp_bin
 from ..training.loop import fit
+from ..training.targets import Observed
 from .ablations_rows import RATE, Row
 
 
@@ -121,6 +122,50 @@ def choose(val_logits, y):
         stopped = (b for k, b in enumerate(best) if k - b >= patience)
         chosen[f"patience {patience}"] = next(stopped, best[-1]) + 1
     return chosen | {"last": len(p)}
+
+
+SHAPE = {k: CAPE["released"]["kernel"][k] for k in ("sigma", "neighbours")}
+STEPS = {
+    "outcomes": Observed(),
+    **{f"{bins} bins": Calibrated("bin", every=1, phase=0, bins=bins) for bins in (15, 50, 200)},
+    "kernel": Calibrated("kernel", every=1, phase=0, **SHAPE),
+}
+"""Targets of two epochs from the early-stopped network: all of them outcomes, or all p_emp."""
+
+
+def run_steps(splits, settings, seed, fits_dir, **how):
+    """Follow the test logits through two epochs from the same start, and into averaged weights.
+
+    Returns
+    -------
+    DataFrame
+        Lines by kind of step, the first the start itself: ``share`` of the mean squared change of
+        the logits that is a function of the old logit, ``grouping`` error (the part of MSE_p that
+        no map of the predictions can remove) and the metrics.
+    """
+    (ce,), (averaged,) = plan(["ce", "ce_averaged"], settings, seed).values()
+    recipe = replace(ce.recipe, epochs=2, learning_rate=1e-2, schedule="constant")
+    recipe = replace(recipe, patience=None, seed=sub_seed(seed, 0, 1))
+    steps = {name: replace(ce, start=ce, recipe=recipe, targets=t) for name, t in STEPS.items()}
+    fits = run_jobs([ce, averaged, *steps.values()], splits, fits_dir, **how)
+    kept = {"start": (ce, "best"), "averaged weights": (averaged, "best")}
+    kept |= {name: (job, "last") for name, job in steps.items()}
+    y, p = (v.double().numpy() for v in (splits.test.outcomes, splits.test.probabilities))
+    z = {k: fits[j].logits[f"{at}_test"].double().diff(dim=1)[:, 0] for k, (j, at) in kept.items()}
+    lines = []
+    for name, logits in z.items():
+        moved = (logits - z["start"]).numpy()
+        share = 1 - within(z["start"], moved) / (moved**2).mean() if moved.any() else np.nan
+        facts = {"row": name, "label": name, "part": "", "share": share}
+        facts |= {"grouping": within(logits, p), **evaluate(y, logits.sigmoid().numpy(), p)}
+        lines.append(facts | {"epoch": fits[kept[name][0]].best_epoch})
+    return pd.DataFrame(lines)
+
+
+def within(by, values, bins=50):
+    """Mean variance of values among rows that are alike in another: what no function of it says."""
+    parts = np.array_split(values[np.argsort(by, kind="stable")], bins)
+    return float(np.mean([part.var(ddof=1) for part in parts]))
 
 
 def first_targets(splits, settings, seed, fits_dir, device="auto"):

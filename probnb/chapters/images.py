@@ -56,17 +56,18 @@ def choose_backbone(backbone, images, key=None):
     Parameters
     ----------
     backbone : str or None
-        A name, "none", or None for the usual choice: ``lite0`` for images of `LARGE` pixels or
-        more, where timm is installed.
+        A name, "none" (which papermill turns into None), or "auto": ``lite0`` for images of
+        `LARGE` pixels or more, where timm is installed.
     images : path-like or None
         As `probnb.data.images.load_images` takes them; None for the example.
     key : str, optional
         Which array of a file.
     """
     side = 48 if images is None else usual_size(images, key)
-    if backbone is not None:
-        if backbone != "none":
-            model_of(backbone)  # there is one of that name
+    if backbone in (None, "none"):
+        return "none", side, "No backbone, as asked for: networks start from random weights."
+    if backbone != "auto":
+        model_of(backbone)  # there is one of that name
         return backbone, side, f"Backbone {backbone}, as asked for."
     if side < LARGE:
         why = f"the images are {side} pixels, and below {LARGE} a pretrained network sees little"

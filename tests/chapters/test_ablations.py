@@ -214,6 +214,24 @@ def test_stopping_rules_by_hand():
     assert chosen["val CE"] == 2 and chosen["val CE after Platt"] == 4 and chosen["last"] == 4
 
 
+def test_what_a_function_of_the_old_logit_says_of_a_change():
+    z = np.random.default_rng(0).uniform(-3, 3, size=2000)
+    noise = np.random.default_rng(1).normal(size=2000)
+    assert special.within(z, np.sin(z)) < 0.003  # but for what varies within a bin
+    assert special.within(z, noise) == pytest.approx(1, abs=0.07)
+    assert special.within(z, z + 2 * noise) == pytest.approx(4, abs=0.3)
+
+
+def test_steps_start_where_early_stopping_ended(tmp_path):
+    splits = load_faces("linear", size=SMALL.size, n=SMALL.images, seed=0)
+    table = special.run_steps(splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    assert list(table.index) == ["start", "averaged weights", *special.STEPS]
+    assert np.isnan(table.loc["start", "share"]) and (table["grouping"] > 0).all()
+    (ce,) = plan(["ce"], SMALL, 0)["ce"]
+    kept = run_jobs([ce], splits, tmp_path, **HOW)[ce]
+    assert table.loc["start", "mse_p"] == pytest.approx(kept.history[kept.best_epoch]["mse_p"])
+
+
 def test_first_targets_have_the_mean_of_the_outcomes(tmp_path):
     splits = load_faces("linear", size=16, n=100)
     table = special.first_targets(splits, SMALL, 0, tmp_path, "cpu")
