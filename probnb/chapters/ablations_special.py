@@ -164,7 +164,7 @@ def run_steps(splits, settings, seed, fits_dir, **how):
 
 def within(by, values, bins=50):
     """Mean variance of values among rows that are alike in another: what no function of it says."""
-    parts = np.array_split(values[np.argsort(by, kind="stable")], bins)
+    parts = np.array_split(values[np.argsort(by, kind="stable")], min(bins, len(values) // 10))
     return float(np.mean([part.var(ddof=1) for part in parts]))
 
 
