@@ -138,7 +138,7 @@ PROFILES = {
     "cpu": Profile(None, 32, 8, "small", 24, 5, 5, 128, finetune_epochs=8, members=3),
     "features": Profile(
         None, 128, 64, "small", 30, 4, 2, 512, learning_rate=0.02, finetune_epochs=6,
-        backbone="lite0", dropout=0.5, weight_decay=0.03,
+        candidates=1, backbone="lite0", dropout=0.5, weight_decay=0.03,
         grid={"finetune_learning_rate": (5e-3, 5e-4)},
     ),
     "paper": Profile(
