@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from probnb.data import ProbabilityData, Splits
 from probnb.experiment.features import load_features
 from probnb.experiment.keep import keep_models, on_images
-from probnb.experiment.model import load_model, save_model
+from probnb.experiment.model import load_model, predict_images, save_model
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import collect
@@ -139,7 +140,7 @@ def test_mirrored_features_are_those_of_both(splits, lite0, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path):
+def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, monkeypatch):
     profile = make_profile("features", width=4, epochs=2, finetune_epochs=1, members=2)
     seen = load_features(splits, lite0, tmp_path, "lite0", progress=False)
     rows = ["ce", "ensemble", "logistic", "logistic_platt", "logistic_best", "logistic_finetuned",
@@ -152,6 +153,24 @@ def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path):
         save_model(tmp_path / row, on_images(kept[row].model, lite0, "lite0"))
         p = load_model(tmp_path / row).predict(splits.test.inputs, "cpu")
         np.testing.assert_allclose(p, kept[row].test, atol=5e-3)
+    folder = tmp_path / "logistic_platt"
+    deep = Image.fromarray((splits.test.inputs[0, 0].numpy().astype(np.uint16) * 257))
+    (tmp_path / "new").mkdir()
+    deep.save(tmp_path / "new" / "grey16.png")
+    Image.fromarray(np.full((8, 8, 3), 90, np.uint8)).save(tmp_path / "new" / "tiny.png")
+    told = list(predict_images(load_model(folder), tmp_path / "new", device="cpu"))
+    assert [name for name, *_ in told] == ["grey16.png", "tiny.png"]
+    assert all(0 < p < 1 and not reason for _, p, reason in told)
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(ImportError, match="needs the package timm"):
+        load_model(folder).predict(splits.test.inputs, "cpu")
+    monkeypatch.undo()
+    weights = folder / "member-0.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged; copy it again"):
+        load_model(folder)
     with pytest.raises(ValueError, match="'logistic' needs a backbone"):
         check_methods("logistic")
     assert check_methods(features=True)[-1] == "logistic_kernel"
