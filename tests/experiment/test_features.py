@@ -154,7 +154,7 @@ def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, 
         p = load_model(tmp_path / row).predict(splits.test.inputs, "cpu")
         np.testing.assert_allclose(p, kept[row].test, atol=5e-3)
     folder = tmp_path / "logistic_platt"
-    deep = Image.fromarray((splits.test.inputs[0, 0].numpy().astype(np.uint16) * 257))
+    deep = Image.fromarray(splits.test.inputs[0, 0].numpy().astype(np.uint16) * 257)
     (tmp_path / "new").mkdir()
     deep.save(tmp_path / "new" / "grey16.png")
     Image.fromarray(np.full((8, 8, 3), 90, np.uint8)).save(tmp_path / "new" / "tiny.png")
