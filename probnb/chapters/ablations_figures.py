@@ -92,11 +92,13 @@ def steps_figure(table):
     """Draw what share of a step is a function of the old logit, a mark a seed, a bar their mean."""
     shown = table[table["share"].notna()].assign(scenario=table["scenario"].str.capitalize())
     _, ax = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
-    look = {"x": "share", "y": "label", "hue": "scenario", "dodge": True, "ax": ax}
+    order = sorted(shown["label"].unique(), key=lambda label: label.startswith("averaged"))
+    look = {"x": "share", "y": "label", "hue": "scenario", "order": order, "dodge": True, "ax": ax}
     sns.stripplot(shown, **look, jitter=False, size=5, alpha=0.6)
     sns.pointplot(shown, **look | {"dodge": 0.4}, linestyle="none", marker="|", errorbar=None,
                   markersize=16, legend=False)  # fmt: skip
-    ax.set(xlim=(0, 1), xlabel="Share of the step that is a function of the old logit", ylabel="")
+    ax.set(xlim=(0, 1), xlabel="Share of the step that is a function of the old logit")
+    ax.set_ylabel("Two epochs towards (last: another training)")
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
     return ax
 

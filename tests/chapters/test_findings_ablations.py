@@ -139,6 +139,37 @@ def test_stopping():
     assert after["low"] < 0 < after["high"]
 
 
+def test_steps():
+    table = read_study(RESULTS, "steps")
+    wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
+    for scenario, shares, gap in (
+        ("linear", (73, 45), "+28 [+19, +37]"), ("discrete", (75, 33), "+42 [+30, +55]"),
+    ):  # fmt: skip
+        share = wide.loc[scenario]["share"]
+        assert len(share) == 5
+        assert tuple(round(100 * share[row].mean()) for row in ("15 bins", "outcomes")) == shares
+        more = share["15 bins"] - share["outcomes"]
+        assert (more > 0).all() and difference(more).text(digits=0) == gap
+    assert round(100 * wide.loc["discrete"]["share"]["200 bins"].mean()) == 50
+
+    def change(scenario, row):
+        grouping = wide.loc[scenario]["grouping"]
+        return difference(grouping[row] - grouping["start"]).text()
+
+    linear = {row: change("linear", row) for row in ("averaged weights", "outcomes", "200 bins")}
+    assert list(linear.values()) == [
+        "-0.38 [-0.56, -0.20]", "-0.28 [-0.55, -0.01]", "-0.22 [-0.40, -0.04]",
+    ]  # fmt: skip
+    assert change("discrete", "50 bins") == "-0.16 [-0.28, -0.04]"
+    assert change("discrete", "200 bins") == "-0.20 [-0.37, -0.03]"
+    for row in ("15 bins", "kernel"):
+        grouping = wide.loc["linear"]["grouping"]
+        found = difference(grouping[row] - grouping["start"])
+        assert found.low < 0 < found.high and max(-found.low, found.high) < 0.0032
+    grouping = wide.loc["discrete"]["grouping"]
+    assert difference(grouping["averaged weights"] - grouping["start"]).high > 0
+
+
 def test_three_outcomes():
     table = found("several", "ce_finetuned").loc[["cape_rest", "cape_cells"]]
     assert (table["value"] < 0).all() and (table["high"] > 0).all() and (table["seeds"] == 3).all()
