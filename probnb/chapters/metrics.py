@@ -365,7 +365,7 @@ def metric_scatter(models, table, scenario, target="mse_p"):
             ax.text(x, 1.01, f"{found.get((kind, metric), np.nan):.2f}", transform=ax.transAxes,
                     ha=side, va="bottom", fontsize=9, color=_PALETTE[kind])  # fmt: skip
         ax.set(title="", ylabel=_label(metric))
-    return facets.set_xlabels(_label(target))
+    return facets.set_xlabels(_label(target)).tight_layout()
 
 
 def correlation_summary(table, target="mse_p"):
