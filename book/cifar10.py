@@ -192,7 +192,7 @@ if (
 # ## What was measured on real pictures
 #
 # *How far are methods from people, and what would other people score?* The share of so many *other people*, taken for
-# a prediction, has the error of the green marks.
+# a prediction, has the error of their marks.
 #
 # **Where people disagree a network is worth one and a half of them, where they agree not one.** The best row, the
 # ensemble, has 7.1 where one other person asked about *neutral* has 10.6 and three have 3.5. But for *happiness*, on

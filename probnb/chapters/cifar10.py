@@ -25,7 +25,6 @@ from ..experiment.results import TABLES, find_runs, on_test, read_results
 from ..methods import METHODS
 from ..metrics import brier, difference, holm, kl_p, mse_p
 from ..metrics.votes import check_votes
-from ..plots.style import COLOURS
 from ..published import published
 from ..validation import check_choice
 from .cifar10_tasks import DATA, load_task, task_label, task_settings, train_task
@@ -267,12 +266,10 @@ def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
     task = [task_label(*pair) for pair in zip(rows["data"], rows["question"])]
     shown = pd.DataFrame({"task": task, "who": who, "mse": 100 * rows["mean"].to_numpy()})
     order = [METHODS[m].label for m in methods] + [w for w in dict.fromkeys(who) if "other" in w]
-    greens = sns.color_palette("Greens_d", 3).as_hex()
-    names = [COLOURS[c] for c in ("grey", "black", "vermilion", "blue")] + greens
     _, ax = plt.subplots(figsize=(7.2, 1.2 + 0.42 * len(set(task))), layout="constrained")
     sns.scatterplot(
         shown, x="mse", y="task", hue="who", style="who", hue_order=order, style_order=order,
-        palette=dict(zip(order, names)), s=55, ax=ax,
+        palette="colorblind", s=55, ax=ax,
     )  # fmt: skip
     ax.set(xlabel="MSE$_p$ (× 100)", ylabel="", xlim=(0, None))
     ax.margins(y=0.12)
