@@ -42,7 +42,7 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, default_profile, find_path, results_path, smoke
+from probnb.notebook import check_parameters, default_profile, find_path, results_path
 
 check_parameters(
     globals(),
@@ -64,7 +64,6 @@ results_dir = results_path(results_dir)
 import pandas as pd
 
 from probnb.chapters import cifar10 as study
-from probnb.chapters import cifar10_figures as figures
 from probnb.chapters import cifar10_tasks as tasks
 from probnb.experiment.results import find_runs, on_test, read_results
 from probnb.plots.forest import forest
@@ -107,19 +106,10 @@ ax = forest(
 # Of the fourteen intervals of CaPE none leaves 0 out. Of the ensemble's eight do, where chance would give one; after
 # Holm's correction one of them is left (deer), but the signs speak: its error is lower in 41 of 42 trainings.
 #
-# ## Pictures with a probability
-#
-# Without data at hand the pictures are scikit-learn's handwritten digits. A row shows the class that has the
-# probability at its left; a network that tells the classes apart could know $p$ exactly, one that confuses two
-# neighbours is off by a tenth only.
-
-# %% tags=["hide-input"]
-digits = tasks.load_task("digits", "rule", seed=seed, inputs="pixels").splits
-ax = figures.digit_rows(digits)
-
-# %% [markdown]
 # ## Training
 #
+# Without data at hand the pictures are scikit-learn's handwritten digits: a network that tells the classes apart
+# could know $p = c/10$ exactly, one that confuses two neighbours is off by a tenth only.
 # All rows of the paper's tables, as in the {doc}`synthetic chapter <synthetic>`; `-p inputs pixels` trains a
 # ResNet-18 in place of the small network, and `-p data ferplus -p data_dir ...` takes real pictures. By default the
 # judges of the digits are simulated. One training is an anecdote: its table says what this run did, with intervals
@@ -159,7 +149,7 @@ ax = forest(study.differences(rule, shown), xlabel="MSE$_p$ less that of CE earl
 #
 # **By the printed direction and a clipping.** $\mathrm{KL}(p\,\|\,\hat p)$, which fits the other tables, is 2.4 times
 # $\mathrm{MSE}_p$ whatever the clipping. The printed direction grows by the same amount with every decade and crosses
-# the paper's range (yellow) between $10^{-13}$ and $10^{-7}$. No one constant gives the paper's three ratios unless its
+# the paper's range between $10^{-13}$ and $10^{-7}$. No one constant gives the paper's three ratios unless its
 # rows differ on the class with $p = 0$, which that direction weighs above all else. Ours do not, since all three are one
 # network; they would need clippings three decades apart.
 
@@ -167,7 +157,10 @@ ax = forest(study.differences(rule, shown), xlabel="MSE$_p$ less that of CE earl
 paper = study.paper_ratios()
 first = find_runs([kept], "cifar10", task="rule", data="cifar10", inputs="gradients")[0]
 seen = read_results(first).predictions
-grid = figures.ratio_figure(study.kl_ratios(seen["p"], seen[paper.index]), paper)
+ratios = study.kl_ratios(seen["p"], seen[["ce"]]).pivot(
+    index="clip", columns="direction", values="ratio"
+)
+ratios.sort_index(ascending=False).style.format("{:.1f}").format_index("{:g}")
 
 # %% [markdown]
 # ## People as the measure
@@ -193,19 +186,13 @@ if (
     print("plain distance from the shares:", ((test["ce"] - q) ** 2).mean().round(4))
 
 # %% [markdown]
-# In a simulation with 2, 9 and 50 people and 200 and 2,000 pictures, `plain` is the distance from the shares as if
-# they were $p$, and `covered` says how often the 95 % interval held the truth. $\mathrm{KL}_p$ needs the entropy of
-# $p$, of which no finite number of votes has an unbiased estimate; the least biased one is taken, which is the same for
-# every prediction, so that *differences* in $\mathrm{KL}_p$ have no bias.
-
-# %% tags=["hide-output"]
-study.coverage(replicates=20 if smoke() else 1000, seed=seed + 1).round(4)
-
-# %% [markdown]
+# $\mathrm{KL}_p$ needs the entropy of $p$, of which no finite number of votes has an unbiased estimate; the least
+# biased one is taken, which is the same for every prediction, so that *differences* in $\mathrm{KL}_p$ have no bias.
+#
 # ## What was measured on real pictures
 #
 # *How far are methods from people, and what would other people score?* The share of so many *other people*, taken for
-# a prediction, has the error of the green marks.
+# a prediction, has the error of their marks.
 #
 # **Where people disagree a network is worth one and a half of them, where they agree not one.** The best row, the
 # ensemble, has 7.1 where one other person asked about *neutral* has 10.6 and three have 3.5. But for *happiness*, on
@@ -213,7 +200,7 @@ study.coverage(replicates=20 if smoke() else 1000, seed=seed + 1).round(4)
 # everybody agrees, and there the best network is worth less than a fifth of one other person.
 
 # %% tags=["hide-input"]
-ax = figures.people_figure(people)
+ax = study.people_figure(people)
 
 # %% [markdown]
 # **What helps is small.** Less cross entropy the ensemble gains 0.27 [0.20, 0.35], 0.61 [0.19, 1.04] and 0.33
@@ -238,13 +225,9 @@ table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3
 
 # %% [markdown]
 # *Does a network first learn what people see, and then the single vote that it was given?* On *neutral* and *negative*
-# the last epoch of cross entropy is further from $p$ than the one that validation data kept (a dot) in all three
-# seeds; on *happiness* it is not told from it.
-
-# %% tags=["remove-input"]
-grid = figures.epoch_figure(kept, PEOPLE[:3])
-
-# %% [markdown]
+# the last epoch of cross entropy (*CE overfit* in the table) is further from $p$ than the one that validation data
+# kept in all three seeds; on *happiness* it is not told from it.
+#
 # ## Does the Brier score follow?
 #
 # *The {doc}`chapter on metrics <metrics>` finds the Brier score to be the metric of outcomes that follows
@@ -259,7 +242,7 @@ everything = [(which, study.read_stored(kept, *which)) for which in [*PEOPLE, ("
 follows = [
     study.brier_follows(t, kept).assign(task=tasks.task_label(*which)) for which, t in everything
 ]
-ax = figures.brier_figure(pd.concat(follows))
+pd.concat(follows).pivot(index="task", columns=["kind", "seed"], values="rank").round(2)
 
 # %% [markdown]
 # ## Your own judged pictures

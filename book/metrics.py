@@ -36,26 +36,26 @@ from probnb.notebook import check_parameters, results_path, smoke
 check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
 import pandas as pd
 
-from probnb.chapters.metrics import figures, study
+from probnb.chapters import metrics as chapter
 from probnb.plots.reliability import reliability_grid
 from probnb.plots.style import use_style
 from probnb.validation import check_integer
 
 globals().update({"scenarios": "linear", "replicates": 50, "draws": 10} if smoke() else {})
-scenarios = study.check_scenarios(scenarios)
+scenarios = chapter.check_scenarios(scenarios)
 check_integer(bins, "bins")
 check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
 check_integer(draws, "draws", minimum=2)
 results = [results_path(results_dir), results_path().parent / "results"]
 use_style()
-runs = study.best_runs(results, scenarios)
-trained = study.collect_models(runs.values())
-printed = study.paper_models().query("scenario in @scenarios")
-table = study.correlations(pd.concat([trained, printed]), replicates, seed=seed)
+runs = chapter.best_runs(results, scenarios)
+trained = chapter.collect_models(runs.values())
+printed = chapter.paper_models().query("scenario in @scenarios")
+table = chapter.correlations(pd.concat([trained, printed]), replicates, seed=seed)
 
 # %% tags=["remove-input"]
-facets = figures.metric_scatter(trained, table, scenarios[0])
+facets = chapter.metric_scatter(trained, table, scenarios[0])
 
 # %% [markdown]
 # Every point is a trained network of the {doc}`synthetic chapter <synthetic>`: its distance from the
@@ -124,8 +124,8 @@ facets = figures.metric_scatter(trained, table, scenarios[0])
 # rows with the same prediction, the share of ones *is* the prediction.
 
 # %% tags=["remove-input"]
-small = study.two_classes()
-axes = figures.dot_stacks(small)
+small = chapter.two_classes()
+small.T.style.format("{:g}")
 
 # %%
 from probnb.metrics import evaluate
@@ -147,17 +147,10 @@ pd.DataFrame.from_dict(scores, orient="index").style.format("{:.4f}")
 # %%
 from probnb.metrics import bootstrap
 
-models = study.example_models(seed=seed)
+models = chapter.example_models(seed=seed)
 predictions = models.drop(columns=["y", "p"])
 result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
 result.point.style.format("{:.4f}")
-
-# %% [markdown]
-# Which order does each metric put them in, and how many of the ten pairs does it order as
-# $\mathrm{MSE}_p$ does?
-
-# %% tags=["remove-input"]
-study.orderings(result.point).style.format({"pairs": "{:.0%}"})
 
 # %% tags=["remove-input"]
 axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
@@ -210,8 +203,9 @@ brier([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0])
 # %% [markdown]
 # And the five models. What a model knows is refinement, and how honestly it says so, calibration.
 
-# %% tags=["remove-input"]
-axes = figures.decomposition_bars(models, bins)
+# %%
+parts = {m: asdict(brier_decomposition(models["y"], models[m], bins)) for m in predictions}
+pd.DataFrame(parts).T.style.format("{:.4f}")
 
 # %% [markdown]
 # ## KS: calibration without bins
@@ -233,7 +227,7 @@ axes = figures.decomposition_bars(models, bins)
 # the end.
 
 # %% tags=["remove-input"]
-axes = figures.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
+axes = chapter.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
 
 # %% [markdown]
 # ## A calibration error is never zero
@@ -253,18 +247,21 @@ axes = figures.ks_figure(models["y"], models[["truth", "overconfident", "shifted
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
 # %% tags=["remove-input"]
-by_rows = study.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
-ax = figures.ece_bias(by_rows)
+by_rows = chapter.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
+ax = chapter.ece_bias(by_rows)
 
 # %% [markdown]
 # What to compare a measured error with, then, is not 0 but what chance gives: draw new outcomes
 # from the predictions many times, as if they were the truth, and look at the errors
-# {cite}`brocker2007`. An ECE within the band is no evidence against the model, with whatever number of
-# bins.
+# {cite}`brocker2007`. An ECE within the band, from `low` to `high`, is no evidence against the model.
 
-# %% tags=["remove-input"]
-chosen = models[["y", "truth", "coarse", "overconfident"]]
-facets = figures.ece_and_bins(study.ece_by_bins(chosen, replicates=2 * draws, seed=seed))
+# %%
+from probnb.metrics import calibration_null_band, ece
+
+bands = {m: calibration_null_band(models[m], replicates=2 * draws, seed=seed) for m in predictions}
+errors = {m: ece(models["y"], models[m]) for m in predictions}
+bands = {m: {"ECE": errors[m], "low": band.low, "high": band.high} for m, band in bands.items()}
+pd.DataFrame(bands).T.style.format("{:.4f}")
 
 # %% [markdown]
 # The bootstrap does not help. Its intervals lie about the *estimate*, so that those of errors near 0 lie
@@ -272,7 +269,7 @@ facets = figures.ece_and_bins(study.ece_by_bins(chosen, replicates=2 * draws, se
 # rows:
 
 # %% tags=["remove-input"]
-held = study.coverage(trials=draws, seed=seed)
+held = chapter.coverage(trials=draws, seed=seed)
 held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 
 # %% [markdown]
@@ -283,24 +280,13 @@ held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 # ## The metric of metrics
 #
 # Does the score that we can have follow the one that we want? Figure 3 of the paper and its
-# Appendix F answer with trained networks on data with known $p$. Here are all scenarios, in columns,
-# with the correlations of epochs (grey) and methods (blue) above each panel:
-
-# %% tags=["remove-input"]
-facets = figures.metric_scatter(trained, table, scenarios)
-
-# %% [markdown]
-# The runs that these networks come from:
+# Appendix F answer with trained networks on data with known $p$. The figure at the top shows one
+# scenario (`-p scenarios discrete` draws another); here are the correlations in all of them. The runs
+# that these networks come from:
 
 # %% tags=["remove-input"]
 counted = trained.groupby(["scenario", "kind"], sort=False).size().unstack()
 counted.assign(run=[str(runs[name]) for name in counted.index])
-
-# %% [markdown]
-# And the same against $\mathrm{KL}_p$:
-
-# %% tags=["remove-input"]
-facets = figures.metric_scatter(trained, table, scenarios, target="kl_p")
 
 # %% [markdown]
 # How sure are these correlations? A dozen methods are few, and the epochs of one training are not
@@ -308,7 +294,7 @@ facets = figures.metric_scatter(trained, table, scenarios, target="kl_p")
 # made of the rows of the paper's own Tables 3 to 7.
 
 # %% tags=["remove-input"]
-axes = figures.correlation_summary(table)
+axes = chapter.correlation_summary(table)
 
 # %% [markdown]
 # **Across methods**, which have been tuned and lie close together, the Brier score correlates with
@@ -323,7 +309,7 @@ axes = figures.correlation_summary(table)
 # across epochs:
 
 # %% tags=["remove-input"]
-axes = figures.correlation_summary(table, target="kl_p")
+axes = chapter.correlation_summary(table, target="kl_p")
 
 # %% [markdown]
 # Numbers behind the figures; `left_out` counts models with an infinite value.
@@ -341,7 +327,7 @@ table.style.format(precision=2).hide().set_table_attributes('class="wide"')
 # pairs are not clear, and of those Brier orders one in two to six wrongly.
 
 # %% tags=["remove-input"]
-resolution = study.brier_resolution(runs.values())
+resolution = chapter.brier_resolution(runs.values())
 resolution.style.format(
     dict.fromkeys(["clear", "clear_right", "other_right"], "{:.0%}"), na_rep="–"
 )

@@ -86,8 +86,9 @@ replicates = 20 if smoke() else replicates
 import numpy as np
 import pandas as pd
 
-from probnb.chapters.real_world import figures, study
+from probnb.chapters.real_world import study
 from probnb.plots.forest import forest
+from probnb.plots.reliability import reliability_grid
 from probnb.plots.style import use_style
 
 use_style()
@@ -174,9 +175,10 @@ study.gap_table(stored["weather"])
 # Days differ more than methods do:
 
 # %% tags=["remove-input"]
-ax = figures.group_figure(
-    rows["weather"], ["ce", "cape_bin", "Climatology", "Random forest"], "day"
-)
+days = rows["weather"].set_index("group")
+errors = days[["ce", "cape_bin", "Climatology", "Random forest"]].sub(days["y"], axis=0) ** 2
+means = 100 * errors.rename(columns=study.label_of).groupby(level=0).mean()
+means.rename_axis("day").style.format("{:.1f}").background_gradient("Blues", axis=None)
 
 # %% [markdown]
 # Radar: Deutscher Wetterdienst (RADOLAN), [CC BY 4.0](https://creativecommons.org/licenses/by/4.0/),
@@ -212,7 +214,9 @@ study.gap_table(stored["collision"])
 # diagonal, predictions are right on average.
 
 # %% tags=["remove-input"]
-axes = figures.reliability_figure(rows["collision"], ["ce", "cape_bin", "Boxes, boosted trees"])
+simulated = rows["collision"]
+shown = simulated[["ce", "cape_bin", "Boxes, boosted trees"]].rename(columns=study.label_of)
+axes = reliability_grid(simulated["y"], shown, p=simulated["p"], columns=3, interval=False)
 
 # %% [markdown]
 # ## Cancer: alive in five years?
@@ -304,7 +308,7 @@ compared.pivot_table(
 # patients.
 
 # %% tags=["remove-input"]
-ax = figures.stage_figure(lung["stages"])
+ax = study.stage_figure(lung["stages"])
 
 # %% [markdown]
 # With the clinical table the spread between stages is larger for CaPE than for the ensemble, by 0.016
@@ -377,16 +381,13 @@ report |= {f"left out {k + 1}": v for k, v in enumerate(splits.report.get("left 
 read = pd.Series(report | {"source": splits.source}, name="").to_frame()
 read.style.set_table_attributes('class="sentences"')
 
-# %% tags=["remove-input"]
-axes = figures.input_figure(splits)
-
 # %% [markdown]
 # The loop, the losses and the schedules are those of {doc}`synthetic`: validation cross entropy
 # chooses, and the start of a fine-tuning is itself a candidate. Without a known $p$ outcomes cannot be
 # drawn again, so the row of resampled labels is there for simulated data only.
 
 # %%
-from probnb.chapters.real_world.references import references
+from probnb.chapters.real_world.references import add_references, references
 from probnb.experiment.plan import plan
 from probnb.experiment.results import collect, write_results
 from probnb.experiment.run import run_jobs
@@ -394,7 +395,7 @@ from probnb.experiment.run import run_jobs
 methods = check_methods(methods, known=splits.known)
 jobs = plan(methods, settings, seed, network=task.network(settings, splits))
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
-outcome = study.add_references(collect(jobs, fits, splits), references(splits, seed))
+outcome = add_references(collect(jobs, fits, splits), references(splits, seed))
 
 # %% tags=["remove-cell"]
 from probnb.training.batches import device_type, precision_of
@@ -446,4 +447,12 @@ if "ce" in methods and len(methods) > 1:
     )
 
 # %% tags=["remove-input"]
-axes = figures.reliability_figure(tested, ["ce", "cape_bin", "ensemble"])
+shown = tested.reindex(columns=["ce", "cape_bin", "ensemble"]).dropna(axis="columns", how="all")
+axes = reliability_grid(
+    tested["y"],
+    shown.rename(columns=study.label_of),
+    p=tested.get("p"),
+    weights=tested.get("weight"),
+    columns=3,
+    interval=False,
+)

@@ -39,7 +39,6 @@ folders = (
 
 from probnb.chapters import authors
 from probnb.chapters import results as tables
-from probnb.chapters import results_figures as figures
 from probnb.chapters.claims import stored_runs
 from probnb.experiment import evidence
 from probnb.plots.forest import forest
@@ -56,7 +55,7 @@ saved = authors.derived(folders, "authors-predictions")
 
 
 # %% tags=["remove-input"]
-figure = figures.glance_figure(best)
+figure = tables.glance_figure(best)
 
 # %% [markdown]
 # Mean over seeds of the error of six rows; bars reach over all seeds, where there are several. *CE, mean
@@ -79,7 +78,7 @@ figure = figures.glance_figure(best)
 # learnt by heart. After 24 epochs the training cross entropy is still 0.2 to 0.4 nats in these two.
 
 # %% tags=["remove-input"]
-figure = figures.curves_figure(figures.histories(best))
+figure = tables.curves_figure(tables.histories(best))
 
 # %% [markdown]
 # ## 2. Calibration epochs add nothing that can be seen
@@ -149,10 +148,12 @@ ax = forest(table, hue="pair", xlabel="MSE$_p$ × 100, difference (left of 0: th
 # files are over-confident (Platt slopes 0.67 and 0.64): neither is at the minimum of the
 # likelihood of these rows. None of the nine trainings of Linear that are stored here is off by more than
 # 0.025 at its kept epoch, and none of any scenario by more than about 0.05: validation cross entropy, at
-# this size, does not keep such an epoch.
+# this size, does not keep such an epoch. The table has the authors' saved predictions as they are and repaired;
+# *shift* is the mean prediction less the mean outcome.
 
 # %% tags=["remove-input"]
-figure = figures.bias_figure(best, saved) if saved is not None else None
+columns = ["scenario", "method", "repair", "shift", "slope", "mse_p"]
+saved if saved is None else tables.show(saved.assign(mse_p=100 * saved["mse_p"])[columns].round(3))
 
 # %% [markdown]
 # ## How many differences stand out by chance?
@@ -269,21 +270,10 @@ rows = ("platt", "ce_finetuned", "cape_bin", "ensemble", "beginning_bin", "ce_av
 tables.show(tables.gains(best, rows))
 
 # %% [markdown]
-# ### Overfitting in one training of Linear (Figure 4)
-
-# %% tags=["remove-input", "hide-output"]
-figure = figures.predictions_figure(next(iter(best.values())).iloc[0])
-
-# %% [markdown]
-# ### The scenarios (Figures 14 and 15)
-
-# %% tags=["remove-input", "hide-output"]
-figure = figures.scenario_figure(best)
-
-# %% [markdown]
 # ### Which runs there are
 #
-# Drawn faces are a smaller task of our own and enter nothing above.
+# Drawn faces are a smaller task of our own and enter nothing above. The paper's pictures of a scenario and
+# of overfitting in one training (its Figures 4, 14 and 15) are on the page {doc}`synthetic`.
 
 # %% tags=["remove-input", "hide-output"]
 tables.show(tables.run_table(found))

@@ -64,7 +64,7 @@ from dataclasses import replace
 
 import torch
 
-from probnb.chapters.theory import figures, study
+from probnb.chapters import theory as chapter
 from probnb.plots.style import use_style
 from probnb.theory.model import Model
 
@@ -72,15 +72,15 @@ as_written = not smoke() and (
     (n, kappa, gamma, gamma_0, eta, iterations, seed, replicates, phase_n, appendix_n, grid_n)
     == (250, 1.0, 1.0, 1.0, 0.4, 2000, 0, 8, 200, 500, 120)
 )
-globals().update(study.SMOKE if smoke() else {})
-study.check_settings(globals())
+globals().update(chapter.SMOKE if smoke() else {})
+chapter.check_settings(globals())
 use_style()
 torch.set_num_threads(threads)
 model = Model(n, kappa, gamma, gamma_0, replicates, seed, device)
-panels = study.early_learning(model, eta, horizon=20.0)
+panels = chapter.early_learning(model, eta, horizon=20.0)
 
 # %% tags=["remove-input"]
-ax = figures.landscape(panels["aspect ratio"], gamma)
+ax = chapter.landscape(panels["aspect ratio"], gamma)
 
 # %% [markdown]
 # An estimate is a point in this plane: its component along the truth (the star), and the length of
@@ -146,7 +146,7 @@ path = gradient_descent(draw(model), eta, steps=round(20 / eta))
 100 * path.mse.mean(axis=0)[:6]  # exact errors of the first estimates, times 100
 
 # %% tags=["remove-input"]
-axes = figures.early_learning_figure(panels)
+axes = chapter.early_learning_figure(panels)
 
 # %% [markdown]
 # The proof has two steps, which can be checked one by one.
@@ -163,26 +163,27 @@ axes = figures.early_learning_figure(panels)
 # $$
 #
 # The paper prints this without the factor 2, the derivative of a square, and calls $\gamma$ and
-# $\gamma_0$ the variances where they are standard deviations (see {doc}`errata`). Dots are slopes on
-# simulated data, with bars of two standard errors; dashed lines the limit.
-#
-# **Lemma A.4** bounds the distance of gradient descent from gradient flow by a multiple of $\eta$.
-# On logarithmic axes that is a line of slope one.
-#
-# All twelve measured slopes are negative; with 400 data they are within one standard error of the
-# limit, from which the formula without the factor would be fifty away. Each halving of the step
-# halves the gap.
+# $\gamma_0$ the variances where they are standard deviations (see {doc}`errata`). All twelve slopes
+# measured on simulated data are negative; with 400 data they are within one standard error of the
+# limit, from which the formula without the factor would be fifty away.
 
 # %%
-slopes = study.slope_table(
+slopes = chapter.slope_table(
     replace(model, replicates=max(40, replicates)),
     pairs=[(1.0, 0.5), (1.0, 2.0), (3.0, 1.0)],
     sizes=[50, 100, 200, 400],
 )
-gaps = study.gap_table(model, etas=[eta, eta / 2, eta / 4, eta / 8], horizon=10 * eta)
+slopes.style.format("{:.4f}", subset=["slope", "error", "limit"]).format(
+    "{:g}", ["gamma", "gamma_0"]
+)
 
-# %% tags=["remove-input"]
-axes = figures.lemma_figure(slopes, gaps)
+# %% [markdown]
+# **Lemma A.4** bounds the distance of gradient descent from gradient flow by a multiple of $\eta$,
+# in parameters and in error. Each halving of the step halves the gap.
+
+# %%
+gaps = chapter.gap_table(model, etas=[eta, eta / 2, eta / 4, eta / 8], horizon=10 * eta)
+gaps.style.format("{:.4f}")
 
 # %% [markdown]
 # ## Memorisation: Theorem A.2
@@ -203,10 +204,10 @@ axes = figures.lemma_figure(slopes, gaps)
 # separator's, and 95 % of all predictions on fresh data are within 0.001 of 0 or 1.
 
 # %%
-late, angles, separable = study.memorise(model, eta / 4, iterations)
+late, angles, separable = chapter.memorise(model, eta / 4, iterations)
 
 # %% tags=["remove-input"]
-axes = figures.memorisation_figure(late, angles)
+axes = chapter.memorisation_figure(late, angles)
 
 # %% [markdown]
 # ### The threshold
@@ -226,10 +227,10 @@ axes = figures.memorisation_figure(late, angles)
 # memorise them.
 
 # %%
-critical = study.critical_ratios(phase_n, phase_gammas, phase_replicates, seed)
+critical = chapter.critical_ratios(phase_n, phase_gammas, phase_replicates, seed)
 
 # %% tags=["remove-input"]
-ax = figures.phase_figure(critical, phase_gammas, phase_n)
+ax = chapter.phase_figure(critical, phase_gammas, phase_n)
 
 # %% [markdown]
 # The theorem asks for steps shorter than $2n/\|X\|^2$, and this notebook warns of longer ones. That
@@ -248,16 +249,17 @@ ax = figures.phase_figure(critical, phase_gammas, phase_n)
 # resampled labels, where there is nothing to memorise, it ends at 1.2.
 
 # %%
-recorded, observed, resampled = study.appendix_b(
+recorded, observed, resampled = chapter.appendix_b(
     Model(appendix_n, 1.0, 1.0, gamma_0, replicates=3, seed=seed, device=device),
     iterations=appendix_iterations,
 )
 
 # %% tags=["remove-input"]
-axes = figures.appendix_b_panels(observed, resampled, seed)
+axes = chapter.appendix_b_panels(observed, resampled, seed)
 
 # %% tags=["remove-input"]
-ax = figures.appendix_b_curves(recorded, observed, resampled)
+errors = {"finite labels": observed.mse, "resampled labels": resampled.mse}
+ax = chapter.curves_figure(1 + recorded, errors, xscale="log", xlabel="iterations + 1")
 
 # %% [markdown]
 # ## Beyond the paper: what goes wrong when a model memorises
@@ -276,10 +278,14 @@ ax = figures.appendix_b_curves(recorded, observed, resampled)
 # less than the best along the way (6.9). Memorisation here is a loss of honesty, not of knowledge.
 
 # %%
+from probnb.theory import mse_parts
+
 path = gradient_descent(draw(model), eta, iterations, record_at(iterations))
+calibration, grouping = mse_parts(path.norm, path.along, path.gamma)
 
 # %% tags=["remove-input"]
-ax = figures.parts_figure(path)
+errors = {"error": path.mse, "calibration": calibration, "grouping": grouping}
+ax = chapter.curves_figure(path.time, errors, xscale="log", xlabel="training time t")
 
 # %% [markdown]
 # ## Beyond the paper: does CaPE beat the best stopping time?
@@ -307,7 +313,7 @@ ax = figures.parts_figure(path)
 from probnb.theory.compare import compare_methods
 
 table = compare_methods(model)
-study.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kept its start (%)")
+chapter.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kept its start (%)")
 
 # %% [markdown]
 # When CaPE is not stopped by validation, this is where it goes. It memorises too, only more slowly
@@ -317,7 +323,7 @@ study.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kept 
 from probnb.theory.compare import cape_curves
 
 time, curves = cape_curves(model)
-ax = figures.cape_figure(time, curves)
+ax = chapter.curves_figure(time, curves, xlabel="training time since the early stop")
 
 # %% [markdown]
 # Now over a grid of aspect ratios and signal strengths. The first two maps show the best stopping
@@ -331,7 +337,7 @@ cells = sweep(replace(model, n=grid_n, replicates=grid_replicates), grid_kappas,
 
 # %% tags=["remove-input"]
 rivals = ["CaPE (bin)", "CaPE (kernel)", "ridge", "early stop from 0"]
-axes = figures.grid_maps(cells, rivals)
+axes = chapter.grid_maps(cells, rivals)
 
 # %% [markdown]
 # **On this grid CaPE does not beat the stopping time that validation chooses**: in none of the 70
@@ -345,9 +351,9 @@ import pandas as pd
 capes = rivals[:2]
 counts = pd.concat(
     [
-        study.grid_summary(cells, rivals),
-        study.grid_summary(cells, capes, "oracle"),
-        study.grid_summary(cells, ["ridge"], "early stop from 0"),
+        chapter.grid_summary(cells, rivals),
+        chapter.grid_summary(cells, capes, "oracle"),
+        chapter.grid_summary(cells, ["ridge"], "early stop from 0"),
     ]
 )
 counts.style.format("{:+.1f}", subset="mean change (%)")
@@ -375,8 +381,8 @@ variants = cape_variants(
         "ten steps an epoch": {"epoch": 10},
     },
 )
-changes = study.variant_changes(variants)
-study.bold_where_clear(changes)
+changes = chapter.variant_changes(variants)
+chapter.bold_where_clear(changes)
 
 # %% [markdown]
 # ### Why
@@ -460,7 +466,6 @@ coarse.style.format("{:.3f}")
 # %% tags=["remove-cell"]
 # What the prose says, checked on the numbers of this run: a page that says otherwise is not built.
 if as_written:
-    from probnb.theory import mse_parts
     from probnb.theory.descent import collapsed
     from probnb.theory.model import separability_threshold
 
@@ -471,7 +476,7 @@ if as_written:
     most = slopes[slopes["n"] == 400]
     assert ((most["slope"] - most["limit"]) / most["error"]).abs().max() < 1
     assert ((most["slope"] - most["limit"] / 2) / most["error"]).abs().max() > 45
-    gap = gaps.groupby("eta")[["parameters", "errors"]].mean()
+    gap = gaps.sort_index()
     assert (gap.iloc[1:].to_numpy() / gap.iloc[:-1].to_numpy() - 2 < 0.2).all()
     assert separable.sum() == 8 and abs(separability_threshold(1.0) - 0.44) < 0.005
     assert late.norm[:, -1].mean() > 100 and angles[:, -1].mean() < 0.03
@@ -490,7 +495,7 @@ if as_written:
     at = total.argmin()
     assert round(total[-1] - total[at]) == 13 and parts[1][-1] <= parts[1][at]
     assert abs(parts[1][-1] - 4.0) < 0.05 and abs(total[at] - 6.9) < 0.05
-    shown = study.summary_table(table)
+    shown = chapter.summary_table(table)
     assert (shown.loc[capes, "kept its start (%)"] == 100).all()
     error = shown["MSE x 100"]
     rivals = ["ridge", "early stop from 0"]
@@ -509,7 +514,7 @@ if as_written:
     assert clear.sum().sum() == 7, changes
     gain = changes[capes].xs("change", axis=1, level=1)
     assert gain[clear].max().max() < -0.5 and gain[clear].min().min() > -11, gain
-    beyond = study.variant_changes(variants, "oracle")[capes].xs("z", axis=1, level=1)
+    beyond = chapter.variant_changes(variants, "oracle")[capes].xs("z", axis=1, level=1)
     assert (beyond > -2).all(axis=None), beyond
     assert all((gain[name] > changes["ridge", "change"] + 5).all() for name in capes)
     share = 100 * steps.loc[capes] / steps.loc["cross entropy"]

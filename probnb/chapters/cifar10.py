@@ -14,18 +14,20 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from scipy.stats import spearmanr
 
 from .. import store
 from ..experiment.results import TABLES, find_runs, on_test, read_results
 from ..methods import METHODS
-from ..metrics import brier, difference, holm, kl_p, mse_p, repeated_distance
+from ..metrics import brier, difference, holm, kl_p, mse_p
 from ..metrics.votes import check_votes
 from ..published import published
 from ..validation import check_choice
-from .cifar10_tasks import DATA, load_task, task_settings, train_task
+from .cifar10_tasks import DATA, load_task, task_label, task_settings, train_task
 
 PEOPLE = (1, 3, 9)
 """Sizes of the second group of people."""
@@ -254,45 +256,25 @@ def paper_ratios():
     return table.assign(ratio=table["kl_p"] / table["mse_p"])
 
 
-def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, seed=0):
-    """Simulate people to see how often the 95 % interval of MSE_p from votes holds MSE_p.
-
-    Parameters
-    ----------
-    votes : sequence of int, default=(2, 9, 50)
-        People who judge each row.
-    rows : sequence of int, default=(200, 2000)
-        Rows of a test set.
-    replicates : int, default=400
-        Test sets drawn for each setting.
-    seed : int, default=0
-        Seed of the simulation.
-
-    Returns
-    -------
-    DataFrame
-        ``votes``, ``rows``, ``truth``, ``mean`` of the estimates, ``plain`` (the mean distance
-        from the shares, as if they were p) and ``covered``.
-    """
-    rng = np.random.default_rng(seed)
-    out = []
-    # The distance in a world of endless rows, which the rows of a test set are a sample of.
-    truth = float(np.mean(np.subtract(*_world(rng, 1_000_000)) ** 2))
-    for n, size in product(votes, rows):
-        found = []
-        for _ in range(replicates):
-            p, p_hat = _world(rng, size)
-            k = rng.binomial(n, p)
-            e = repeated_distance(k, np.full(size, n), p_hat)
-            found.append((e.value, np.mean((p_hat - k / n) ** 2), e.low <= truth <= e.high))
-        out.append((n, size, truth, *np.mean(found, axis=0)))
-    return pd.DataFrame(out, columns=["votes", "rows", "truth", "mean", "plain", "covered"])
-
-
-def _world(rng, size):
-    """Probabilities like those of neutral faces, and predictions that are somewhat off."""
-    p = rng.beta(0.7, 1.5, size)
-    return p, np.clip(0.25 + 0.5 * p + 0.15 * rng.standard_normal(size), 0.01, 0.99)
+def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
+    """Draw MSE_p of some methods and of other people, for each task."""
+    rows = stored[(stored["metric"] == "mse_p") & stored["reference"].isin(["ce", "1", "3", "9"])]
+    rows = rows[rows["method"].isin([*methods, "people"])]
+    people = {"1": "1 other person", "3": "3 other people", "9": "9 other people"}
+    who = [people[number] if method == "people" else METHODS[method].label
+           for method, number in zip(rows["method"], rows["reference"])]  # fmt: skip
+    task = [task_label(*pair) for pair in zip(rows["data"], rows["question"])]
+    shown = pd.DataFrame({"task": task, "who": who, "mse": 100 * rows["mean"].to_numpy()})
+    order = [METHODS[m].label for m in methods] + [w for w in dict.fromkeys(who) if "other" in w]
+    _, ax = plt.subplots(figsize=(7.2, 1.2 + 0.42 * len(set(task))), layout="constrained")
+    sns.scatterplot(
+        shown, x="mse", y="task", hue="who", style="who", hue_order=order, style_order=order,
+        palette="colorblind", s=55, ax=ax,
+    )  # fmt: skip
+    ax.set(xlabel="MSE$_p$ (× 100)", ylabel="", xlim=(0, None))
+    ax.margins(y=0.12)
+    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=4, title=None)
+    return ax
 
 
 def main(arguments=None):

@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..data import judged
 from ..data.base import Splits
-from ..data.judged import (
-    CLASSES,
-    QUESTIONS,
-    load_cifar10,
-    load_cifar10h,
-    load_ferplus,
-    load_judged_digits,
-)
 from ..experiment.plan import plan
 from ..experiment.profiles import make_profile
 from ..experiment.results import collect, write_results
@@ -60,8 +53,8 @@ class Data:
 DATA = {
     "digits": Data("scikit-learn's digits", ("rule", "judged"), "judged", 16, 1_078, 4),
     "cifar10": Data("CIFAR-10", ("rule",), "rule", 32, 45_000, 8),
-    "cifar10h": Data("CIFAR-10H", CLASSES, "cat", 32, 6_000, 8),
-    "ferplus": Data("FER+", tuple(QUESTIONS), "neutral", 48, 27_224, 6),
+    "cifar10h": Data("CIFAR-10H", judged.CLASSES, "cat", 32, 6_000, 8),
+    "ferplus": Data("FER+", tuple(judged.QUESTIONS), "neutral", 48, 27_224, 6),
 }
 
 IMAGES = {"smoke": 120, "quick": 4_000, "cpu": 12_000, "paper": 50_000}
@@ -139,11 +132,12 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
     check_choice(inputs, ("gradients", "pixels"), "inputs")
     settings = {"n": n, "seed": seed} | ({} if size is None else {"size": size})
     if data == "digits":
-        loaded = (load_cifar10 if question == "rule" else load_judged_digits)(**settings)
+        load = judged.load_cifar10 if question == "rule" else judged.load_judged_digits
+        loaded = load(**settings)
     elif data_dir is None:
         raise ValueError(f"data_dir must be the folder of the data for {data!r}; got None.")
     elif data == "ferplus":
-        loaded = load_ferplus(question, Path(data_dir).expanduser(), **settings)
+        loaded = judged.load_ferplus(question, Path(data_dir).expanduser(), **settings)
     else:
         folder = Path(data_dir).expanduser()
         names = ("cifar-10-batches-py", "cifar10", "cifar10-jpeg.tar.gz")
@@ -153,9 +147,9 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
                 f"data_dir must hold CIFAR-10 as {', '.join(names)}; {str(folder)!r} does not."
             )
         if data == "cifar10":
-            loaded = load_cifar10(images, **settings)
+            loaded = judged.load_cifar10(images, **settings)
         else:
-            loaded = load_cifar10h(question, images, folder / "cifar10h", **settings)
+            loaded = judged.load_cifar10h(question, images, folder / "cifar10h", **settings)
     votes = getattr(loaded, "votes", None)
     splits = loaded if votes is None else loaded.splits
     if inputs == "gradients":

@@ -16,14 +16,8 @@ import pandas as pd
 
 from ..experiment import evidence
 from ..methods import METHODS
-from ..metrics import (
-    METRICS,
-    Difference,
-    brier_decomposition,
-    calibration_null_band,
-    difference,
-    ece,
-)
+from ..metrics import METRICS, Difference, difference
+from ..metrics.binning import brier_decomposition, calibration_null_band, ece
 from ..published import published
 from ..scenarios import SCENARIOS
 
@@ -195,9 +189,8 @@ def read_question(question):
 def describe(question):
     """Say in words which number a question is about."""
     name, *rest = question.split()[:-3]
-    words = {m: method.label for m, method in METHODS.items()} | {
-        k: v for k, (_, v) in NAMES.items()
-    }
+    words = {name: method.label for name, method in METHODS.items()}
+    words |= {name: read for name, (_, read) in NAMES.items()}
     rest = [words.get(w, w).replace("|", " or ").replace("&", " and ") for w in rest]
     if name == "gap":
         return f"{rest[2]} × 100 of {rest[0]} less {rest[1]}"

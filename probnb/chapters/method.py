@@ -162,7 +162,6 @@ def empirical_figure(estimates):
         for start, columns in estimates.items()
     }
     table = pd.concat(tables, names=["start", "rank"]).reset_index()
-    table["rank"] = (table["rank"] + 0.5) / table.groupby("start")["rank"].transform("size")
     table = table.melt(["start", "rank"], var_name="estimate")
     facets = sns.relplot(
         table, x="rank", y="value", hue="estimate", col="start", kind="line", height=2.9,
@@ -170,7 +169,7 @@ def empirical_figure(estimates):
         facet_kws={"legend_out": False},
     )  # fmt: skip
     facets.set_axis_labels("training faces, by prediction", "probability")
-    facets.set_titles("after the {col_name}").set(xlim=(0, 1), ylim=(-0.02, 1.02), xticks=[])
+    facets.set_titles("after the {col_name}").set(ylim=(-0.02, 1.02), xticks=[])
     return _legend_above(facets)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from IPython.display import HTML
 
 from ..calibrators.gain_parts import PARTS, gain_parts
@@ -18,7 +19,7 @@ from ..experiment.profiles import PROFILES
 from ..methods import METHODS
 from ..metrics import METRICS, difference
 from ..plots.forest import forest
-from ..plots.style import use_style
+from ..plots.style import plain_ticks, use_style
 from ..published import published
 from ..scenarios import SCENARIOS
 from .claims import stored_runs
@@ -127,18 +128,14 @@ def rank_table(best):
 
 def behind(best):
     """Say what lies behind each fine-tuned row: its kept epoch, and calibration epochs up to it."""
-    rows, lines = (
-        ["ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel"],
-        {},
-    )
+    rows = ["ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel"]
+    lines = {}
     for scenario, runs in best.items():
         for line in runs.itertuples():
             kept = evidence.tables(line)[0].chosen.query("chosen and method in @rows")
             lines[f"{scenario.capitalize()}, seed {line.seed}"] = {
                 row: f"epoch {epoch:.0f}, {n:.0f} of calibration" if epoch else "its start"
-                for row, epoch, n in zip(
-                    kept["method"], kept["best_epoch"], kept["calibration_epochs"]
-                )
+                for row, epoch, n in kept[["method", "best_epoch", "calibration_epochs"]].to_numpy()
             }
     return pd.DataFrame(lines, index=rows).T.fillna("–").rename(columns=label)
 
@@ -263,6 +260,54 @@ def _detail(row, profile):
         tried = profile.grid.get(name, grid[name][: profile.candidates])
         values[name] = ", ".join(f"{v:g}" for v in tried)
     return row["here"].format(**values)
+
+
+GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
+
+
+def glance_figure(best):
+    """Draw the error of six rows in every scenario; dots are trainings, bars reach over all."""
+    table = pd.concat(evidence.scores(runs, ["mse_p"]) for runs in best.values())
+    table = table[table["method"].isin(GLANCE)]
+    table = table.assign(error=100 * table["value"], row=table["method"].map(label),
+                         scenario=table["task"].str.capitalize())  # fmt: skip
+    grid = sns.catplot(
+        table, kind="point", x="error", y="scenario", hue="row",
+        hue_order=[label(m) for m in GLANCE], linestyle="none", errorbar=("pi", 100), dodge=0.5,
+        markers=list("Xosd^P"), markersize=5, err_kws={"linewidth": 1.5}, height=4.2, aspect=1.45,
+    )  # fmt: skip
+    grid.set(xlabel="MSE$_p$ × 100, logarithmic", ylabel="", xscale="log")
+    plain_ticks(grid.ax.xaxis)
+    grid.legend.set_title("")
+    return grid
+
+
+def histories(best):
+    """Gather the epochs of trainings from random weights: their metrics, ``training``, ``row``."""
+    parts = []
+    for scenario, runs in best.items():
+        for line in runs.itertuples():
+            epochs = evidence.tables(line)[0].epochs.query("epoch > 0")
+            epochs = epochs[epochs["fit"].str.fullmatch(r"ce|resampled|ensemble member=\d+")]
+            facts = {"scenario": scenario.capitalize(), "training": f"{line.seed} " + epochs["fit"]}
+            parts.append(epochs.assign(**facts).sort_values("fit", kind="stable"))
+    table = pd.concat(parts, ignore_index=True)
+    fresh = table["fit"] == "resampled"
+    return table.assign(row=np.where(fresh, "fresh outcomes in every epoch", "outcomes"))
+
+
+def curves_figure(table):
+    """Draw test MSE_p over epochs of every stored training, a panel a scenario."""
+    grid = sns.relplot(
+        table.assign(error=100 * table["mse_p"]), kind="line", x="epoch", y="error", col="scenario",
+        col_wrap=3, hue="row", style="row", units="training", estimator=None, linewidth=1,
+        height=2.1, aspect=1.15, facet_kws={"sharey": False, "sharex": False},
+    )  # fmt: skip
+    grid.set_titles("{col_name}").set_axis_labels("Epoch", "MSE$_p$ × 100").set(yscale="log")
+    for ax in grid.axes.flat:
+        plain_ticks(ax.yaxis)
+    sns.move_legend(grid, "center", bbox_to_anchor=(0.8, 0.25), title="Trained on")
+    return grid
 
 
 def main():

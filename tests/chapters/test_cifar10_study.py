@@ -6,7 +6,6 @@ from scipy.stats import ttest_1samp, ttest_rel
 from probnb.chapters.cifar10 import (
     brier_follows,
     compare_seeds,
-    coverage,
     kl_ratios,
     paper_ratios,
 )
@@ -104,13 +103,6 @@ def test_far_out_three_seeds_are_not_taken_for_more():
     found = compare_seeds(tables).loc["platt"]
     gaps = [mse(t, "platt") - mse(t, "ce") for t in tables]
     assert found["p"] >= ttest_1samp(gaps, 0).pvalue
-
-
-def test_simulated_intervals_cover_as_often_as_they_say():
-    result = coverage(votes=(2, 9), rows=(300,), replicates=400, seed=1)
-    assert result["covered"].between(0.93, 0.97).all()
-    assert np.allclose(result["mean"], result["truth"], rtol=0.02)
-    assert (result["plain"] > 1.2 * result["truth"]).any()
 
 
 def test_luck_of_a_seeds_votes_is_no_correlation(tmp_path):

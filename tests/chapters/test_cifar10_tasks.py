@@ -11,12 +11,9 @@ import torch
 
 from probnb import store
 from probnb.chapters import cifar10 as command
-from probnb.chapters import cifar10_figures as figures
 from probnb.chapters.cifar10 import (
     compared,
     differences,
-    kl_ratios,
-    paper_ratios,
     read_stored,
 )
 from probnb.chapters.cifar10_tasks import (
@@ -110,10 +107,9 @@ def test_stored_runs_are_named_by_the_same_rule():
     for path in (RESULTS / "cifar10").glob("*/run.json"):
         r = json.loads(path.read_text())
         usual = asdict(task_settings(r["data"], r["profile"], r["inputs"]))
-        altered = (
-            r["inputs"] == "pixels"
-            or json.loads(json.dumps(usual, default=store.plain)) != r["settings"]
-        )
+        usual = json.loads(json.dumps(usual, default=store.plain))
+        # settings that came later were at their defaults
+        altered = r["inputs"] == "pixels" or usual | r["settings"] != usual
         plain = "{task}-{data}-{profile}-seed{seed}".format(**r)
         assert r["altered"] == altered and (path.parent.name == plain) != altered
 
@@ -210,14 +206,8 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
 
 
 def test_figures_show_what_is_stored(faces):
-    ax = figures.people_figure(read_stored(faces / "results"))
+    ax = command.people_figure(read_stored(faces / "results"))
     assert [t.get_text() for t in ax.get_yticklabels()] == ["FER+, neutral"]
-    grid = figures.epoch_figure(faces / "results", [("ferplus", "neutral")])
-    assert len(grid.axes.flat[0].lines[0].get_xdata()) == 2
-    ratios = kl_ratios(np.arange(10) / 10, pd.DataFrame({"ce": np.full(10, 0.4)}))
-    grid = figures.ratio_figure(ratios, paper_ratios())
-    left, right = grid.axes.flat
-    assert left.get_xlim()[0] > left.get_xlim()[1] and right.get_ylim() == (0, 30)
     plt.close("all")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from probnb.chapters.metrics import study
+from probnb.chapters import metrics as study
 from probnb.scenarios import SCENARIOS
 
 STORED = Path(__file__).parents[2] / "results"

@@ -72,14 +72,12 @@ class Task:
         from ...training.models import network
 
         large, width = profile.stem == "large", profile.width
-        if self.name == "weather":
-            return (
-                network("resnet18", width=width, stem="large")
-                if large
-                else network("rain", width=width)
-            )
         if self.name == "collision":
             return network("vgg16_bn") if large else network("dashcam", width=width)
+        if self.name == "weather" and large:
+            return network("resnet18", width=width, stem="large")
+        if self.name == "weather":
+            return network("rain", width=width)
         if isinstance(splits.train.inputs, Bags):
             return network("attention_mil", **({} if large else dict(hidden=32, attention=16)))
         return network("mlp", hidden=(8 * width,), dropout=0.5)

@@ -6,6 +6,8 @@ for the test part by name, the constant first.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from sklearn.decomposition import PCA
@@ -32,6 +34,15 @@ def references(splits, seed=0):
     if isinstance(splits.train.inputs, Bags):  # slides with bare outcomes
         return {"Constant": np.full(len(splits.test), float(splits.train.outcomes.mean()))}
     return rain_references(splits, seed)
+
+
+def add_references(results, references):
+    """Put the predictions of simple models beside those of the methods, on the test rows."""
+    table = results.predictions.copy()
+    rows = table.index[table["split"] == "test"]
+    for name, values in references.items():
+        table[name] = pd.Series(values, index=rows, dtype=float)
+    return replace(results, predictions=table)
 
 
 def rain_references(splits, seed=0):

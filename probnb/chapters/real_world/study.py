@@ -10,8 +10,8 @@ data are folds of one data set, whose test rows are put together, or share their
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -28,15 +28,16 @@ from ...experiment import evidence
 from ...methods import METHODS, check_methods
 from ...metrics import Bootstrap, bootstrap, compare, difference
 from ...notebook import results_path
+from ...plots.forest import forest
 from ...published import published
 from ...scenarios import SCENARIOS, probability
 from ...store import machine
+from ...validation import check_choice
 from . import TASKS, get_task, strata_of
 from .references import references
 
 FACTS = ("split", "id", "y", "p", "group", "weight", "seed")
 """Columns of a table of predictions that hold no predictions."""
-
 
 STUDIES = {"lung": {}, "clinical": {"inputs": "clinical"}, "all": {"cohorts": "all"}}
 """What a study is about: parameters of the cancer task."""
@@ -47,25 +48,13 @@ PAIRS = (
 )  # fmt: skip
 """Rows that are compared."""
 
-SPREADS = (
-    ("between", "ensemble", "ce"), ("within", "ensemble", "ce"),
-    ("between", "cape_bin", "ensemble"), ("within", "cape_bin", "ce"),
-)  # fmt: skip
-"""Spreads of predictions between and within stages that the paper compares in its Figure 16."""
+SPREADS = ("ensemble", "ce"), ("cape_bin", "ensemble")
+"""Rows whose spread between stages the paper compares in its Figure 16."""
 
 
 def label_of(name):
     """Return what tables call a method; references are called what they are."""
     return METHODS[name].label if name in METHODS else name
-
-
-def add_references(results, references):
-    """Put the predictions of simple models beside those of the methods, on the test rows."""
-    table = results.predictions.copy()
-    rows = table.index[table["split"] == "test"]
-    for name, values in references.items():
-        table[name] = pd.Series(values, index=rows, dtype=float)
-    return replace(results, predictions=table)
 
 
 def runs_like(folders, task, name=None, **wanted):
@@ -150,12 +139,12 @@ def score(runs, replicates=1000):
     columns = [c for c in METHODS if c in tests[0]]
     columns += [c for c in tests[0] if c not in METHODS and c not in FACTS]
     metrics = ["brier", "auc", "ece", *(["mse_p"] if "p" in tests[0] else [])]
-    given = {"replicates": replicates if shared or len(tests) == 1 else 2, "metrics": metrics}
+    given = {"metrics": metrics, "progress": False}
+    given["replicates"] = replicates if shared or len(tests) == 1 else 2
     boots = []
     for t in tests:
-        groups = t["group"] if t["group"].nunique() > 1 else None
-        rows = dict(groups=groups, weights=t.get("weight"), progress=False, **given)
-        boots.append(bootstrap(t["y"], t[columns], t.get("p"), **rows))
+        given["groups"] = t["group"] if t["group"].nunique() > 1 else None
+        boots.append(bootstrap(t["y"], t[columns], t.get("p"), weights=t.get("weight"), **given))
     return Scores(boots, shared, runs["task"].iloc[0], len(runs))
 
 
@@ -234,6 +223,15 @@ def correspondence(predictions, weights=None):
     return pd.Series(found, name="mean distance").sort_values()
 
 
+def stage_figure(stages):
+    """Draw predictions by stage as medians and quartiles, beside what was observed."""
+    names = {name: f"{label_of(name)} (quartiles)" for name in stages["method"]}
+    method = stages["method"].map({**names, "observed": "observed (Kaplan-Meier, 95 %)"})
+    place = [f"{s} ({n:,} patients)" for s, n in zip(stages["stage"], stages["patients"])]
+    shown = stages.assign(method=method, label=place, seeds=0)
+    return forest(shown, hue="method", xlabel="alive at 60 months, in per cent")
+
+
 def run_study(name, data_dir):
     """Train TCGA's patients on five folds by three rules, and write what may be kept.
 
@@ -256,11 +254,11 @@ def run_study(name, data_dir):
     from ...experiment.results import collect
     from ...experiment.run import run_jobs
 
-    task, tables = get_task("cancer"), []
+    study, task, tables = STUDIES[check_choice(name, STUDIES, "name")], get_task("cancer"), []
     settings, target = task.profile("quick"), results_path().parent / "results" / "cancer" / name
     for rule in RULES:
         for seed in range(5):
-            splits = task.load(data_dir, settings, seed, rule=rule, **STUDIES[name])
+            splits = task.load(data_dir, settings, seed, rule=rule, **study)
             jobs = plan(check_methods(known=False), settings, seed, task.network(settings, splits))
             fits = run_jobs(jobs, splits, results_path() / "fits")
             rows = collect(jobs, fits, splits).predictions.query("split == 'test'")
@@ -387,7 +385,7 @@ def stage_spread(predictions, cohort, replicates=1000, least=20):
     at = predictions["id"].to_numpy()
     stage = cohort.covariates["stage"].to_numpy()[at]
     months, died = cohort.months[at], cohort.died[at].astype(bool)
-    methods, lines = sorted({name for _, *pair in SPREADS for name in pair} & set(predictions)), []
+    methods, lines = sorted({name for pair in SPREADS for name in pair} & set(predictions)), []
     for name in (s for s in STAGES if (stage == s).sum() >= least):
         rows = stage == name
         curve = kaplan_meier_estimator(died[rows], months[rows], conf_type="log-log")
@@ -402,26 +400,21 @@ def stage_spread(predictions, cohort, replicates=1000, least=20):
     rng, n = np.random.default_rng(0), int(known.sum())
     drawn = [np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(replicates)]
     weights = np.array([np.ones(n), *drawn])
-    spreads = {m: _spreads(predictions.loc[known, m].to_numpy(), member, weights) for m in methods}
+    between = {m: _between(predictions.loc[known, m].to_numpy(), member, weights) for m in methods}
     found = []
-    for spread, a, b in (line for line in SPREADS if set(line[1:]) <= set(methods)):
-        gaps = spreads[a][spread] - spreads[b][spread]
-        found.append(dict(spread=spread, a=a, b=b, **difference(gaps[:1], gaps[1:], n).__dict__))
+    for a, b in (pair for pair in SPREADS if set(pair) <= set(methods)):
+        gaps = between[a] - between[b]
+        found.append(dict(spread="between", a=a, b=b, **difference(gaps[:1], gaps[1:], n).__dict__))
     return stages, pd.DataFrame(found)
 
 
-def _spreads(p_hat, member, weights):
-    """Standard deviations of predictions between and within stages, for each row of weights."""
+def _between(p_hat, member, weights):
+    """Standard deviation of the stages' mean predictions, for each row of weights."""
     n, sizes = weights.sum(1), weights @ member
     sums = weights @ (member * p_hat[:, None])
     explained = (sums**2 / np.maximum(sizes, 1)).sum(1) / n
-    between = (explained - (weights @ p_hat / n) ** 2).clip(0)
-    within = ((weights @ p_hat**2) / n - explained).clip(0)
-    return {"between": np.sqrt(between), "within": np.sqrt(within)}
+    return np.sqrt((explained - (weights @ p_hat / n) ** 2).clip(0))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=run_study.__doc__.splitlines()[0])
-    parser.add_argument("study", choices=STUDIES)
-    parser.add_argument("data_dir")
-    print(run_study(*vars(parser.parse_args()).values()))
+    print(run_study(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The page on metrics: how well scores stand in for distances from the truth, and small examples.
+"""The chapter on metrics: how well scores stand in for distances from the truth.
 
 Models drawn from known probabilities have errors that are known too.
 """
@@ -9,17 +9,21 @@ import re
 from functools import partial
 from itertools import product
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from scipy.special import expit, logit
 
-from ... import metrics
-from ...experiment.results import find_runs, on_test, read_results
-from ...methods import METHODS, PAPER
-from ...metrics import METRICS
-from ...published import published
-from ...scenarios import SCENARIOS
-from ...validation import check_choice, check_integer
+from .. import metrics
+from ..experiment.results import find_runs, on_test, read_results
+from ..methods import METHODS, PAPER
+from ..metrics import METRICS
+from ..plots.forest import forest
+from ..plots.style import COLOURS, grid
+from ..published import published
+from ..scenarios import SCENARIOS
+from ..validation import check_choice, check_integer
 
 TARGETS = tuple(name for name, metric in METRICS.items() if metric.needs_truth)
 """What only the true probabilities can tell."""
@@ -96,7 +100,7 @@ def correlations(models, replicates=1000, seed=0):
     """Correlate every metric of outcomes with every distance from the truth.
 
     Returns a line for each scenario, kind, target and metric: ``pearson`` with ``low`` and
-    ``high``, ``spearman``, the number of ``models`` and of ``units``, and how many were
+    ``high``, the number of ``models`` and of ``units``, and how many were
     ``left_out`` because a value is infinite or missing; NaN where there are fewer than three
     models. Of AUC it is 1 - AUC, so that less is better throughout. Intervals resample whole
     units, so that the epochs of a fit, which resemble each other, count as one.
@@ -108,18 +112,13 @@ def correlations(models, replicates=1000, seed=0):
             pair = group[[target, metric, "unit"]].replace([np.inf, -np.inf], np.nan).dropna()
             if pair.empty:
                 continue
-            x, z = (
-                pair[target],
-                pair[metric] * (1 if METRICS[metric].lower_is_better else -1),
-            )
+            x, z = pair[target], pair[metric] * (1 if METRICS[metric].lower_is_better else -1)
             units, r = pair["unit"].factorize()[0], x.corr(z) if len(pair) > 2 else np.nan
             samples = _resampled(x, z, units, replicates, seed)
             low, high = np.quantile(samples, tails) if len(samples) else (np.nan, np.nan)
             counts = len(pair), units.max() + 1, len(group) - len(pair)
-            rank = x.rank().corr(z.rank())
-            line = scenario, kind, target, metric, r, low, high, rank, *counts
-            lines.append(line)
-    columns = """scenario kind target metric pearson low high spearman models units left_out"""
+            lines.append((scenario, kind, target, metric, r, low, high, *counts))
+    columns = "scenario kind target metric pearson low high models units left_out"
     return pd.DataFrame(lines, columns=columns.split())
 
 
@@ -269,39 +268,6 @@ def ece_by_rows(rows=(100, 300, 1000, 3000, 10_000), bins=(5, 15, 50), replicate
     return pd.DataFrame(table).T.rename_axis("rows")
 
 
-def ece_by_bins(models, bins=(2, 3, 5, 8, 15, 30, 60, 120), replicates=200, seed=0):
-    """Calibration error of each model as the number of bins changes, and what chance would give.
-
-    Parameters
-    ----------
-    models : DataFrame
-        Columns ``y`` and one of predictions for each model, such as `example_models` returns.
-    bins : sequence of int, default=(2, 3, 5, 8, 15, 30, 60, 120)
-        Numbers of bins.
-    replicates : int, default=200
-        Outcomes redrawn for each band.
-    seed : int, default=0
-        Seed of the bands.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``model``, ``bins``, ``ece``, and ``low`` and ``high`` of the 95 % null band.
-
-    Examples
-    --------
-    >>> table = ece_by_bins(example_models(200)[["y", "truth"]], bins=(5, 50), replicates=50)
-    >>> table["ece"].between(table["low"], table["high"]).tolist()
-    [True, True]
-    """
-    lines = []
-    for name, b in product(models.columns.drop(["y", "p"], errors="ignore"), bins):
-        metric, p_hat = partial(metrics.ece, bins=b), models[name]
-        band = metrics.calibration_null_band(p_hat, metric, replicates=replicates, seed=seed)
-        lines.append((name, b, metric(models["y"], p_hat), band.low, band.high))
-    return pd.DataFrame(lines, columns=["model", "bins", "ece", "low", "high"])
-
-
 def coverage(n=500, trials=100, replicates=200, seed=0):
     """How often a bootstrap interval holds the true value, for a perfectly calibrated model.
 
@@ -342,33 +308,79 @@ def coverage(n=500, trials=100, replicates=200, seed=0):
     return pd.DataFrame(columns, index=names)
 
 
-def orderings(point):
-    """Order models by each metric, and count how many pairs it orders as MSE_p does.
+KINDS = {"epoch": "epochs of trainings", "method": "methods", "paper": "the paper's tables"}
+_PALETTE = {"epoch": "0.5", "method": COLOURS["blue"]}
 
-    Parameters
-    ----------
-    point : DataFrame of shape (models, metrics)
-        Metrics of each model, ``mse_p`` among them, such as a `Bootstrap` holds.
 
-    Returns
-    -------
-    DataFrame
-        One line a metric: the models from ``best to worst``, and the share of ``pairs`` that the
-        metric orders as MSE_p does (a tie counts half).
+def _label(metric):
+    """The label of a metric, with its index set lower, of which less is better."""
+    label = METRICS[metric].label.replace("_p", "$_p$")
+    return label if METRICS[metric].lower_is_better else f"1 - {label}"
 
-    Examples
-    --------
-    >>> point = pd.DataFrame({"mse_p": [0.0, 0.1], "auc": [0.9, 0.9]}, index=["a", "b"])
-    >>> orderings(point)["pairs"].to_dict()
-    {'mse_p': 1.0, 'auc': 0.5}
+
+def ks_figure(y_true, predictions):
+    """Draw the two cumulative curves of the KS error, and the gap at which it is read off."""
+    _, axes = grid(len(predictions.keys()), columns=3, size=(2.5, 2.8), sharex=True, sharey=True)
+    for ax, name in zip(axes, predictions.keys()):
+        sigma, observed, predicted = metrics.ks_curves(y_true, predictions[name])
+        ax.step(sigma, observed, where="post", color="black", label=r"$\phi_1$: observed")
+        ax.step(sigma, predicted, where="post", color=COLOURS["blue"], label=r"$\phi_2$: predicted")
+        k = np.argmax(np.abs(observed - predicted))
+        ax.plot([sigma[k]] * 2, [observed[k], predicted[k]], color=COLOURS["vermilion"], lw=3,
+                label="largest gap")  # fmt: skip
+        ax.set_title(f"{name}: KS {abs(observed[k] - predicted[k]):.3f}", loc="left", fontsize=10)
+        ax.set(xlabel=r"prediction up to $\sigma$", xlim=(0, 1))
+    axes[0].set_ylabel("cumulative share of rows")
+    axes[0].legend(loc="upper left", fontsize=9)
+    return axes
+
+
+def ece_bias(table):
+    """Draw how far from 0 each estimator puts the error of a perfect model, by rows."""
+    ax = plt.subplots(figsize=(7.2, 3.6), layout="constrained")[1]
+    sns.lineplot(table, markers=True, ax=ax)
+    ax.set(xscale="log", yscale="log", xlabel="rows in the test set",
+           ylabel="mean estimate (true error: 0)")  # fmt: skip
+    sns.move_legend(ax, "center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
+def metric_scatter(models, table, scenario, target="mse_p"):
+    """Draw every trained model of a scenario, a panel a metric, and the correlations over each.
+
+    Epochs are grey (correlation at the left), methods blue (at the right).
     """
-    lines = {}
-    first, second = np.triu_indices(len(point), k=1)
-    truth = point["mse_p"].to_numpy()
-    for metric in point.columns:
-        values = (1 if METRICS[metric].lower_is_better else -1) * point[metric].round(12)
-        sign = np.sign(values.to_numpy()[first] - values.to_numpy()[second])
-        agreement = sign * np.sign(truth[first] - truth[second])
-        ranked = ", ".join(values.sort_values(kind="stable").index)
-        lines[metric] = {"best to worst": ranked, "pairs": np.mean((1 + agreement) / 2)}
-    return pd.DataFrame(lines).T.astype({"pairs": float}).rename_axis("metric")
+    rows = models.query("scenario == @scenario and kind in @_PALETTE")
+    rows = rows.assign(auc=1 - rows["auc"]).replace(np.inf, np.nan).sort_values("kind")
+    long = rows.melt(["kind", target], list(table["metric"].unique()), "metric")
+    facets = sns.relplot(
+        long, x=target, y="value", col="metric", col_wrap=3, hue="kind", palette=_PALETTE,
+        size="kind", sizes={"epoch": 8, "method": 30}, legend=False, height=2.2, aspect=1.1,
+        facet_kws={"sharex": False, "sharey": False}, rasterized=True,
+    )  # fmt: skip
+    found = table.query("scenario == @scenario and target == @target")
+    found = found.set_index(["kind", "metric"])["pearson"]
+    for metric, ax in facets.axes_dict.items():
+        for kind, x, side in (("epoch", 0.04, "left"), ("method", 0.96, "right")):
+            ax.text(x, 1.01, f"{found.get((kind, metric), np.nan):.2f}", transform=ax.transAxes,
+                    ha=side, va="bottom", fontsize=9, color=_PALETTE[kind])  # fmt: skip
+        ax.set(title="", ylabel=_label(metric))
+    return facets.set_xlabels(_label(target)).tight_layout()
+
+
+def correlation_summary(table, target="mse_p"):
+    """Draw the correlation of each metric with the truth, with its interval, by kind of model."""
+    rows = table[table["target"] == target].set_index(["kind", "metric", "scenario"])
+    kinds = [kind for kind in KINDS if kind in rows.index]
+    places = [table["metric"].unique(), table["scenario"].unique()]  # the same in every panel
+    _, axes = grid(len(kinds), columns=3, size=(2.5, 4.2), sharex=True, sharey=True)
+    for ax, kind in zip(axes, kinds):
+        part = rows.loc[kind].reindex(pd.MultiIndex.from_product(places))
+        part = part.reset_index(names=["m", "scenario"])
+        part = part.assign(seeds=2, value=part["pearson"], label=part["m"].map(_label))
+        forest(part, hue="scenario", scale=1, ax=ax, xlabel="correlation")
+        handles, names = ax.get_legend_handles_labels()
+        ax.get_legend().remove()
+        ax.set(title=f"across {KINDS[kind]}", xlim=(-1.05, 1.05), xticks=[-1, 0, 1])
+    axes[0].figure.legend(handles, names, loc="outside upper center", ncols=5)
+    return axes
