@@ -49,8 +49,16 @@ def claims():
     return pd.read_csv(text, dtype={"number": int}).fillna("")
 
 
-def stored_runs(folders):
+def stored_runs(folders, pretrained=False):
     """Find the stored runs that questions are put to, by scenario, and of CIFAR-10.
+
+    Parameters
+    ----------
+    folders : iterable of path-like
+        Folders of results.
+    pretrained : bool, default=False
+        Whether to find those that start from a pretrained network instead, which is more than the
+        paper's rows are given.
 
     Returns
     -------
@@ -58,6 +66,7 @@ def stored_runs(folders):
         Photographs at a profile as it is: the kind with most seeds, of those the largest images.
     """
     runs = pd.concat([evidence.find(folders, chapter) for chapter in ("synthetic", "cifar10")])
+    runs = runs[(runs["profile"] == "features") == pretrained]
     faces = runs[(runs["data"] == "utkface") & (runs["variant"] == "")]
     rule = runs[(runs["task"] == "rule") & (runs["inputs"] == "pixels")].assign(task="cifar10")
     groups = evidence.kinds(pd.concat([faces, rule]))

@@ -135,12 +135,12 @@ PROFILES = {
         (3000, 600, 2329), 20, 12, "small", 36, 4, 4, 64, learning_rate=0.05, finetune_epochs=3,
         members=3, candidates=1, grid={"finetune_learning_rate": (1e-2, 1e-3)},
     ),
-    "cpu": Profile(None, 32, 8, "small", 24, 5, 5, 128, finetune_epochs=8, members=3),
     "features": Profile(
         None, 128, 64, "small", 30, 4, 2, 512, learning_rate=0.02, finetune_epochs=6,
         candidates=1, backbone="lite0", dropout=0.5, weight_decay=0.03,
         grid={"finetune_learning_rate": (5e-3, 5e-4)},
     ),
+    "cpu": Profile(None, 32, 8, "small", 24, 5, 5, 128, finetune_epochs=8, members=3),
     "paper": Profile(
         None, 200, 64, "large", 200, 20, 5, 256, finetune_epochs=100, adversarial=0.01, candidates=4
     ),
