@@ -14,7 +14,6 @@ import os
 import posixpath
 import re
 import tarfile
-import tempfile
 import tokenize
 import zipfile
 import zlib
@@ -26,7 +25,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 __all__ = ["LINKED", "PICTURE", "Listing", "cache_folder", "checksum", "is_array", "list_files",
-           "new_folder", "open_array", "read_files"]  # fmt: skip
+           "open_array", "read_files"]  # fmt: skip
 
 PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
 """Names that are taken for images."""
@@ -331,16 +330,3 @@ def cache_folder(cache_dir=None):
     """
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
     return Path(cache_dir or os.environ.get("PROBNB_CACHE") or base).expanduser()
-
-
-@contextlib.contextmanager
-def new_folder(folder):
-    """Give a temporary folder, which then becomes `folder`: it appears whole or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        yield Path(temporary)
-        try:
-            os.replace(temporary, folder)
-        except OSError:
-            if not folder.is_dir():  # else somebody was quicker, with the same data
-                raise

@@ -79,8 +79,7 @@ def traffic(scenes=(420, 200), size=SIZE, continuations=400, seed=0, cache_dir=N
         for part, n, own in zip(("train", "test"), counts, seeds, strict=True):
             frames += _draw_part(pixels, part, first, n, continuations, own, vehicles)
             first += n
-        samples, report = follow(frames, vehicles)
-        return samples, {"frames": len(frames), **report}
+        return follow(frames, vehicles)
 
     name = f"traffic-v{VERSION}-{key(settings | {'seed': seed})}"
     shape = (SCENE * sum(counts), 3, *size)
