@@ -193,7 +193,7 @@ def test_too_few_days():
 
 
 def test_splits_are_whole_and_reproducible():
-    maps = series(days=6)
+    maps = series(days=5)
     splits = weather_splits(maps, ASK, size=2, fold=1)
     again = weather_splits(maps, ASK, size=2, fold=1)
     groups = [set(part.groups) for part in splits.parts().values()]
