@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 from .validation import check_choice
 
-__all__ = ["column", "find_column", "read_table"]
+__all__ = ["ROLES", "column", "find_column", "positive_label", "read_outcomes", "read_table"]
 
 LARGEST = 1 << 32
 """Bytes to which a compressed file may expand: a small file must not fill the memory."""
@@ -34,6 +34,10 @@ KINDS = {
     "weight": ("a weight of at least 0", lambda v: v >= 0),
 }
 
+ROLES = {"y": "outcome", "weight": "weight", "p": "probability", "path": "label", "group": "label",
+         "split": "label"}  # fmt: skip
+"""What a column of a table of outcomes may be, and what it then holds."""
+
 _NO_TABLE = {  # first bytes of what people have instead
     b"PK": "a zip archive or a workbook: unpack it, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old workbook: save the sheet as CSV",
@@ -44,6 +48,7 @@ _NO_TABLE = {  # first bytes of what people have instead
     b"{": "JSON: write CSV or Parquet",
     b"<": "HTML or XML: write CSV or Parquet",
 }
+_PLAIN = {"0", "1", "0.0", "1.0", "True", "False", "true", "false"}
 # A cell that is a number with a decimal comma, and not one with thousands such as 1,234.
 _COMMA = r"[-+]?(?:0*,\d+|\d+,(?:\d{1,2}|\d{4,}))(?:[eE][-+]?\d+)?"
 
@@ -230,3 +235,58 @@ def _refuse(frame, name, wrong, allowed):
         f"column {name!r} must hold {allowed} in every row; {unit} {frame.index[rows[0]]}{file}"
         f"{count} holds {'nothing' if empty else repr(value)}{more}."
     )
+
+
+def read_outcomes(outcomes, columns, positive=None, needed=("y", "path")):
+    """Read a table of outcomes, a row for each image.
+
+    Parameters
+    ----------
+    outcomes : path-like or DataFrame
+        As `read_table` takes it, or a table.
+    columns : dict of str to str
+        Columns by role, where they have other names than the role.
+    positive : str, optional
+        The label of outcome 1.
+    needed : tuple of str
+        Roles that there must be a column for.
+
+    Returns
+    -------
+    table : DataFrame
+        Columns named as `ROLES`, those that there are; checked.
+    notes : list of str
+        How the file was understood.
+    """
+    frame, notes = outcomes, []
+    if not isinstance(outcomes, pd.DataFrame):
+        frame = read_table(Path(outcomes).expanduser())
+        notes = [f"Read {len(frame):,} rows of {frame.attrs['name']}.", *frame.attrs["notes"]]
+    frame = frame.set_axis(frame.columns.map(str), axis=1)
+    roles = {role: find_column(name, [*frame], role) for role, name in columns.items()}
+    free = [name for name in frame if name not in roles.values()]
+    roles |= {role: role for role in ROLES if role in free and role not in roles}
+    roles |= {role: find_column(role, free, role) for role in needed if role not in roles}
+    labels, table = pd.Series(column(frame, roles["y"], "label")).astype("str"), {}
+    names = sorted({*labels})
+    if positive is not None or (len(names) == 2 and not {*names} <= _PLAIN):
+        table["y"] = (labels == positive_label(positive, names)).to_numpy(float)
+    for role, kind in ROLES.items():
+        if role in roles and role not in table:
+            table[role] = column(frame, roles[role], kind)
+    return pd.DataFrame(table), notes
+
+
+def positive_label(positive, labels):
+    """Return the label of outcome 1 of two labels."""
+    if len(labels) != 2:
+        shown = ", ".join(labels[:8]) or "none"
+        raise ValueError(f"there must be two outcomes; found {len(labels)}: {shown}.")
+    if positive is None and labels == ["0", "1"]:
+        return "1"
+    if positive is None or str(positive) not in labels:
+        raise ValueError(
+            f"the outcomes are called {labels[0]!r} and {labels[1]!r}: say which of them is "
+            f"outcome 1, such as positive={labels[1]!r}; got {positive!r}."
+        )
+    return str(positive)

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from probnb import calibrators, store
-from probnb.data.slides import write_bags
 
 
 def test_the_store_reads_only_what_it_wrote(tmp_path):
@@ -44,11 +43,10 @@ def test_finished_files_have_the_modes_that_the_umask_gives(tmp_path, umask, mod
         store.save(tmp_path / "runs" / "fit", {"x": torch.zeros(2)}, {})
         store.replace_file(tmp_path / "table.parquet", frame.to_parquet)
         calibrators.save(tmp_path / "calibrator.json", scaling)
-        write_bags(tmp_path / "bags.h5", [np.zeros((2, 3), np.float32)])
         found = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.rglob("*") if p.is_file()}
     finally:
         os.umask(before)
-    assert len(found) == 4 and set(found.values()) == {mode}, found
+    assert len(found) == 3 and set(found.values()) == {mode}, found
 
 
 @pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid() != 0, reason="needs two users")

@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from ..store import key
+from ..store import key, replace_file
 from ..validation import check_choice, check_integer
 from .base import ProbabilityData, Splits
-from .files import cache_folder, checksum, list_files, new_folder
+from .files import cache_folder, checksum, list_files
 
 __all__ = ["DashcamInputs", "decode", "follow", "load_scenes", "read_dashcam"]
 
@@ -127,8 +127,8 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     Splits
         Inputs are `DashcamInputs`, 12 channels: RGB at t, t - 0.1 s and t - 0.2 s, then the mask of
         the vehicle's box in each (empty where it has none). ``groups`` are scenes, ``ids`` say
-        part, kind, frame and hashcode. ``report`` counts ``frames``, ``other files`` and what
-        `follow` sets aside, and samples ``without_history``.
+        part, kind, frame and hashcode. ``report`` counts ``frames``, what `follow` sets aside, and
+        samples ``without_history``.
 
     Raises
     ------
@@ -153,18 +153,15 @@ def read_dashcam(path, size=SIZE, label="label", seed=0, cache_dir=None):
     if not files:
         raise ValueError(f"path must hold frames named <int>.jpg; {root} has none.")
     content = checksum(root, listing, [*listing.files])
-    folder = cache_folder(cache_dir) / f"dashcam-{key({'frames': [content, *size, label]})}"
+    kept = cache_folder(cache_dir) / f"dashcam-{key({'frames': [content, *size, label]})}"
 
     def build(frames):
         read = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
             joblib.delayed(_read)(*pair, label) for pair in zip(files, frames)
         )
-        vehicles = [(frame, *vehicle) for frame, own in enumerate(read) for vehicle in own]
-        samples, report = follow(rows, vehicles)
-        other = len(listing.files) - 2 * len(files)
-        return samples, {"frames": len(files), "other files": other, **report}
+        return follow(rows, [(frame, *one) for frame, own in enumerate(read) for one in own])
 
-    return load_scenes(folder, (len(files), 3, *size), build, seed)
+    return load_scenes(kept, (len(files), 3, *size), build, seed)
 
 
 def follow(frames, vehicles):
@@ -179,12 +176,11 @@ def follow(frames, vehicles):
 
     Returns
     -------
-    samples : DataFrame
-        ``scene``, ``id``, ``y``, ``p``, then for three frames, the latest first, its row and the
-        box (zeros where the vehicle has none).
-    report : dict of str to int
-        Vehicles from the third frame on that are ``unlabelled``, and labelled ones that are
-        ``lost``: one of the three frames is not there, or its box is empty or out of sight.
+    DataFrame
+        Samples: ``scene``, ``id``, ``y``, ``p``, then for three frames, the latest first, its row
+        and the box (zeros where the vehicle has none). ``attrs`` count vehicles from the third
+        frame on that are ``unlabelled``, and labelled ones that are ``lost``: one of the three
+        frames is not there, or its box is empty or out of sight.
     """
     frames = pd.DataFrame(frames, columns=["scene", "t", "name", "frame"])
     vehicles = pd.DataFrame(vehicles, columns=["frame", "code", *BOX, "label", "p"])
@@ -208,16 +204,18 @@ def follow(frames, vehicles):
     names = [f"{column}{k}" for k in range(HISTORY) for column in ("frame", *BOX)]
     samples = samples.assign(id=samples["name"] + "/" + samples["code"], y=samples["label"])
     samples = samples[["scene", "id", "y", "p", *names]].fillna(dict.fromkeys(names, 0))
-    return samples.astype(dict.fromkeys(["y", "p", *names], float)), report
+    samples = samples.astype(dict.fromkeys(["y", "p", *names], float))
+    samples.attrs = {"frames": len(frames), **report}
+    return samples
 
 
-def load_scenes(folder, shape, build, seed=0, prefix=""):
+def load_scenes(path, shape, build, seed=0, prefix=""):
     """Make the frames and samples of some scenes, or read them where they were made before.
 
     Parameters
     ----------
-    folder : Path
-        Where they are kept; it appears whole or not at all.
+    path : Path
+        Where they are kept, with ``.npy`` and ``.parquet`` added; whole or not at all.
     shape : tuple of int
         Frames, 3, height, width.
     build : callable
@@ -232,20 +230,21 @@ def load_scenes(folder, shape, build, seed=0, prefix=""):
     Splits
         See `read_dashcam`.
     """
-    if not folder.is_dir():
-        with new_folder(folder) as temporary:
-            frames = np.lib.format.open_memmap(temporary / "frames.npy", "w+", np.uint8, shape)
-            table, report = build(frames)
-            frames.flush()
-            table.to_parquet(temporary / "samples.parquet")
-            (temporary / "report.json").write_text(json.dumps(report))
-    table = pd.read_parquet(folder / "samples.parquet")
-    report = json.loads((folder / "report.json").read_text())
-    frames = np.load(folder / "frames.npy", mmap_mode="r")
+    pixels, samples = path.with_suffix(".npy"), path.with_suffix(".parquet")
+
+    def write(temporary):
+        frames = np.lib.format.open_memmap(temporary, "w+", np.uint8, shape)
+        table = build(frames)
+        frames.flush()
+        replace_file(samples, table.to_parquet)
+
+    if not (pixels.is_file() and samples.is_file()):
+        replace_file(pixels, write)
+    table, frames = pd.read_parquet(samples), np.load(pixels, mmap_mode="r")
     part = table["scene"].str.split("/").str[0]
     if not (part == "val").any():
         part = _give_away(table["scene"], part, seed)
-    parts, report["without_history"] = {}, 0
+    parts, report = {}, {**table.attrs, "without_history": 0}
     for name in ("train", "val", "test"):
         rows = table[part == name]
         if rows.empty:
@@ -260,23 +259,20 @@ def load_scenes(folder, shape, build, seed=0, prefix=""):
             groups=(prefix + rows["scene"]).to_numpy(str),
             ids=(prefix + rows["id"]).to_numpy(str),
         )
-    source = f"{folder.name}, {VALIDATION:g} to choose with, seed {seed}"
+    source = f"{path.name}, {VALIDATION:g} to choose with, seed {seed}"
     return Splits(**parts, source=source, report=report)
 
 
 def decode(content, out):
     """Write one JPEG, cropped and resized, to `out`."""
-    _, height, width = out.shape
-    image = Image.open(io.BytesIO(content), formats=["JPEG"])
-    whole = image.size == FRAME
-    if not whole and image.size != SIZE[::-1]:  # the public code takes cut ones as well
+    image, (_, height, width) = Image.open(io.BytesIO(content), formats=["JPEG"]), out.shape
+    if image.size != FRAME:
         raise ValueError("must be of {} x {} pixels, is of {} x {}".format(*FRAME, *image.size))
-    if whole:  # the decoder's own halving, never below twice the size that is wanted
-        image.draft("RGB", (2 * width, 2 * height * FRAME[1] // (CROP[1] - CROP[0])))
+    # the decoder's own halving, never below twice the size that is wanted
+    image.draft("RGB", (2 * width, 2 * height * FRAME[1] // (CROP[1] - CROP[0])))
+    top, bottom = np.array(CROP) * image.height / FRAME[1]
     image = image.convert("RGB")
-    top, bottom = np.array(CROP) * image.height / FRAME[1] if whole else (0, image.height)
-    box = (0, top, image.width, bottom)
-    image = image.resize((width, height), Image.Resampling.BILINEAR, box)
+    image = image.resize((width, height), Image.Resampling.BILINEAR, (0, top, image.width, bottom))
     out[:] = np.asarray(image).transpose(2, 0, 1)
 
 

@@ -14,11 +14,10 @@ import os
 import posixpath
 import re
 import tarfile
-import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -26,7 +25,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 __all__ = ["LINKED", "PICTURE", "Listing", "cache_folder", "checksum", "is_array", "list_files",
-           "new_folder", "open_array", "read_files"]  # fmt: skip
+           "match_names", "open_array", "read_files"]  # fmt: skip
 
 PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
 """Names that are taken for images."""
@@ -111,10 +110,8 @@ def list_files(path):
                 raise ValueError(f"{str(path)!r} is refused: the name {name!r} leads out of it.")
             if size > LIMIT:
                 problem = f"{size:,} bytes are more than the {LIMIT:,} allowed"
-            if problem is None:
-                files[name] = place
-            else:
-                skipped[name] = problem
+            kept, value = (files, place) if problem is None else (skipped, problem)
+            kept[name] = value
     return Listing(path.name.split(".")[0], files, skipped)
 
 
@@ -155,6 +152,55 @@ def checksum(path, listing, names):
     digests = {place: hashlib.sha256(content or b"").hexdigest() for place, content in contents}
     lines = (f"{name}\0{digests[listing.files[name]]}\n" for name in sorted(names, key=Path))
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def match_names(paths, listing):
+    """Find the file that each path of a table means, exactly or not at all.
+
+    A path is relative to the folder, or starts higher up: in a folder of the same name, or in one
+    that all paths share. A name without folders is enough where one file has it. The ending may
+    be missing.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        As they stand in the table.
+    listing : Listing
+        The files.
+
+    Returns
+    -------
+    names : list of str or None
+        The file of each row.
+    reasons : list of str or None
+        Why there is none.
+    """
+    known = defaultdict(set)
+    for name in listing.files:
+        for spelt in (name, PICTURE.sub("", name)):
+            known[spelt].add(name)
+            known["/" + posixpath.basename(spelt)].add(name)  # without its folders
+    split = [str(path).replace("\\", "/").split("/") for path in paths]
+    split = [[part for part in parts if part not in ("", ".")] for parts in split]
+    shared = posixpath.commonprefix([parts[:-1] for parts in split if parts])
+    found = [_match(parts, shared, known, listing) for parts in split]
+    return [name for name, _ in found], [reason for _, reason in found]
+
+
+def _match(parts, shared, known, listing):
+    """The file of one path and None, or None and the reason."""
+    if ".." in parts:
+        return None, "its path leads out of the folder"
+    starts = [0, *(k for k in range(1, len(parts)) if parts[k - 1] == listing.root)]
+    starts += [k for k in range(1, len(shared) + 1) if parts[:k] == shared[:k]]
+    for spelt in ("/".join(parts[k:]) for k in starts):
+        if spelt in listing.skipped:
+            return None, listing.skipped[spelt]
+        names = {spelt} if spelt in listing.files else known.get("/" * (len(parts) == 1) + spelt)
+        if names:
+            several = f"{len(names)} files have this name"
+            return (None, several) if len(names) > 1 else (*names, None)
+    return None, "there is no such file"
 
 
 def _hidden(name):
@@ -331,16 +377,3 @@ def cache_folder(cache_dir=None):
     """
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "probnb"
     return Path(cache_dir or os.environ.get("PROBNB_CACHE") or base).expanduser()
-
-
-@contextlib.contextmanager
-def new_folder(folder):
-    """Give a temporary folder, which then becomes `folder`: it appears whole or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        yield Path(temporary)
-        try:
-            os.replace(temporary, folder)
-        except OSError:
-            if not folder.is_dir():  # else somebody was quicker, with the same data
-                raise

@@ -19,13 +19,19 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from ..tables import ROLES, positive_label, read_outcomes
 from ..validation import check_choice, check_integer, check_number
 from .base import Mirror, ProbabilityData, split
-from .files import is_array, list_files, open_array, read_files
-from .image_tables import ROLES, match_names, outcome_folders, read_outcomes
+from .files import is_array, list_files, match_names, open_array, read_files
 from .pictures import ASPECTS, decode_files, decode_rows
 
-__all__ = ["load_images", "usual_size"]
+__all__ = ["load_images", "outcome_folders", "usual_size"]
+
+_PARTS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing", "holdout"), "test"),
+}
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +116,7 @@ def load_images(
     if is_array(path):
         array, beside = open_array(path, key)
         outcomes = pd.DataFrame(beside) if outcomes is None else outcomes
-        table, notes = read_outcomes(outcomes, columns, positive, paths=False)
+        table, notes = read_outcomes(outcomes, columns, positive, needed=("y",))
         if len(table) != array.shape[0]:
             raise ValueError(
                 f"outcomes must have the {array.shape[0]} rows of the images; got {len(table)}."
@@ -119,6 +125,8 @@ def load_images(
         table = table.assign(name=found.index).join(found)
     else:
         pixels, table, checksum, notes = _read_files(path, outcomes, how, positive, columns)
+    if "split" in table and outcomes is not None:
+        table["split"] = read_parts(table["split"], f"column {columns.get('split', 'split')!r}")
     bad = table.loc[table["reason"].notna(), ["name", "reason"]]
     _judge(bad, len(table), unreadable, notes)
     table = table[table["reason"].isna()].reset_index(drop=True).astype({"row": int})
@@ -183,6 +191,66 @@ def _read_files(path, outcomes, how, positive, columns):
     table["name"] = [_shown(file or path) for file, path in zip(files, table["path"])]
     found["reason"] = found["reason"].where(found["row"].notna(), pd.Series(reasons, dtype=object))
     return pixels, table.drop(columns="path").join(found), checksum, notes
+
+
+def outcome_folders(listing, positive=None):
+    """Take the folder that an image lies in for its outcome.
+
+    Parameters
+    ----------
+    listing : probnb.data.files.Listing
+        The files: in two folders, one for each outcome, or these within folders for training,
+        validation and test.
+    positive : str, optional
+        The folder of outcome 1; by default that called 1, if the other is called 0.
+
+    Returns
+    -------
+    table : DataFrame
+        Columns ``path``, ``y`` and, where there are such folders, ``split``; sorted by path.
+    notes : list of str
+        Which folder is which.
+    """
+    table = pd.DataFrame({"path": listing.pictures()}, dtype=object)  # names need not be Unicode
+    parts = [name.split("/") for name in table["path"]]
+
+    def folders(depth):
+        return np.array([p[depth] if len(p) > depth + 1 else "" for p in parts], dtype=object)
+
+    depth = 0
+    while any(folders(depth + 1)) and len({*folders(depth)} - {""}) == 1:
+        depth += 1  # one folder holds all
+    try:
+        if len({top.lower() for top in folders(depth)} & {*_PARTS}) > 1:  # no outcomes
+            inside = folders(depth) != ""
+            table.loc[inside, "split"] = read_parts(folders(depth)[inside], "folders")
+            depth += 1
+        labels = sorted({*folders(depth)} - {""})
+        one = positive_label(positive, labels)
+    except ValueError as error:
+        raise ValueError(
+            f"images: without a table of outcomes, there must be a folder for each; {error}"
+        ) from None
+    table["y"] = (folders(depth) == one).astype(float)
+    zero = next(label for label in labels if label != one)
+    notes = [f"Read the images of two folders: {one} is outcome 1, {zero} is outcome 0."]
+    outside = folders(depth) == ""
+    if outside.any():
+        notes.append(f"{outside.sum():,} images lie in neither folder and are left out.")
+    return table[~outside].reset_index(drop=True), notes
+
+
+def read_parts(values, place):
+    """Return a user's own division, however spelt, as "train", "val" and "test"."""
+    parts = [_PARTS.get(str(value).strip().lower()) for value in values]
+    if None in parts:
+        raise ValueError(
+            f"{place} must hold train, val (or validation) and test; got "
+            f"{values[parts.index(None)]!r}."
+        )
+    if missing := {"train", "test"} - {*parts}:
+        raise ValueError(f"{place} must hold train and test at least; {min(missing)} is missing.")
+    return np.array(parts, dtype=object)
 
 
 def _shown(name):

@@ -1,9 +1,9 @@
-"""Radar maps in order of time: RADOLAN composites, HDF5 of the authors' layout, a public example.
+"""Radar maps in order of time: RADOLAN composites, and a public example of them.
 
 A RADOLAN file of the German Weather Service is a header of ASCII characters up to the byte 0x03,
 then one little-endian 16-bit number a pixel: bits 0 to 11 hold the value in the header's precision
 (``PR``), four bits above say how to take it. Rows are kept in the file's order, which starts in the
-south. Maps stay the 16-bit counts that were published, in a memory-mapped file where they are many.
+south. Maps stay the 16-bit counts that were published.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import bz2
 import gzip
 import hashlib
 import io
-import json
 import re
 import subprocess
 import sys
@@ -20,20 +19,18 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from dataclasses import dataclass, field
+from collections import namedtuple
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import h5py
 import numpy as np
 
 from ..store import replace_file
 from ..validation import check_integer
-from .files import cache_folder, new_folder
+from .files import cache_folder
 
-__all__ = ["MISSING", "Composite", "Series", "decode", "open_series", "read_example", "read_maps"]
+__all__ = ["MISSING", "Series", "decode", "open_series", "read_example"]
 
 MISSING = np.int16(-32768)
 """Count of a pixel without data."""
@@ -49,54 +46,28 @@ _VALUE, _NO_DATA, _NEGATIVE = 0x0FFF, 0x2000, 0x4000  # 0x1000 filled, 0x8000 cl
 _TOKENS = {"PR": r"PR\s*E([+-]\d\d)", "INT": r"INT\s*0*([1-9]\d*)", "GP": r"GP\s*(\d+)\s*x\s*(\d+)"}
 
 
-class Composite(NamedTuple):
-    """One map: end of its interval (UTC), int16 counts, and the rain rate of one count in mm/h."""
-
-    time: np.datetime64
-    counts: np.ndarray
-    unit: float
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """Radar maps of one area in order of time.
-
-    Parameters
-    ----------
-    maps : array of int16 of shape (n, rows, columns)
-        Rain in counts; `MISSING` where there is no data. May be on disk.
-    times : ndarray of datetime64 of shape (n,)
-        End of the interval of each map, in minutes, UTC, increasing.
-    unit : float
-        Rain rate of one count in mm/h.
-    source : str
-        What identifies the maps: file and checksum.
-    report : dict
-        What was read, and what was left out, by name.
-    """
-
-    maps: np.ndarray
-    times: np.ndarray
-    unit: float
-    source: str
-    report: dict = field(default_factory=dict)
+Series = namedtuple("Series", "maps times unit source report", defaults=({},))
+"""Radar maps of one area: int16 counts (n, rows, columns), `MISSING` where there is no data; the
+ends of their intervals, datetime64 in minutes, UTC, increasing; the rain rate of one count in mm/h;
+what identifies the maps; and what was read and left out, by name."""
 
 
 def open_series(path, side=300):
-    """Open radar maps of any of the layouts, converting them once.
+    """Read RADOLAN maps into memory, 180 kB each.
 
     Parameters
     ----------
     path : path-like
-        What `read_maps` reads.
+        A RADOLAN file, compressed or not, a tar of them, or a folder of any of these. What a file
+        is, its content says.
     side : int, default=300
         Height and width in pixels (km) of the square cut from the middle; the paper's 300.
 
     Returns
     -------
     Series
-        The maps in order of time, memory-mapped from the cache. ``report`` counts and names what is
-        not among them: files that cannot be read, and maps of a time that is there already.
+        The maps in order of time. ``report`` counts and names what is not among them: files that
+        cannot be read, and maps of a time that is there already.
 
     Raises
     ------
@@ -106,124 +77,72 @@ def open_series(path, side=300):
         If nothing in it can be read, or maps are of several grids or units; the message names them.
     """
     check_integer(side, "side")
-    path = Path(path).expanduser().resolve()
+    path = Path(path).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"data_dir must be a file or folder of maps; {path} is not there.")
-    stamp = [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in _files(path) if f.exists()]
-    key = hashlib.sha256(json.dumps([3, stamp, side]).encode()).hexdigest()[:16]
-    folder = cache_folder() / "radar" / key
-    if not folder.is_dir():
-        _convert(read_maps(path), folder, side)
-    about = json.loads((folder / "series.json").read_text())
-    maps, times = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("maps", "times"))
-    return Series(maps, np.array(times), **about)
-
-
-def _convert(maps, folder, side):
-    """Write the squares in the middle of maps to `folder`, whole or not at all, ordered by time."""
-    rows, unreadable, twice, usual = {}, [], [], None
-    with new_folder(folder) as temporary:
-        spool = temporary / "squares"  # as they come: more than memory may hold
-        with spool.open("wb") as file:
-            for name, read in maps:
-                if isinstance(read, ValueError):
-                    unreadable.append(str(read))
-                    continue
-                kind = read.counts.shape, read.unit
-                usual = usual or kind
-                if kind != usual:
-                    raise ValueError(
-                        f"maps must be of one grid and unit, {usual}; {name} has {kind}."
-                    )
-                if min(kind[0]) < side:
-                    raise ValueError(f"side must be at most {min(kind[0])} for {name}; got {side}.")
-                if read.time in rows:
-                    twice.append(f"{name} is of {read.time}, which is there already")
-                    continue
-                top, left = ((length - side) // 2 for length in kind[0])
-                square = read.counts[top : top + side, left : left + side]
-                file.write(square.astype("<i2").tobytes())
-                rows[read.time] = len(rows)
-        if not rows:
-            left_out = "; ".join(unreadable[:3]) or "nothing, it is empty"
-            raise ValueError(f"data_dir must hold maps that can be read; left out: {left_out}.")
-        times = sorted(rows)
-        raw, digest = np.memmap(spool, "<i2", "r").reshape(-1, side, side), hashlib.sha256()
-        out = np.lib.format.open_memmap(temporary / "maps.npy", "w+", "<i2", raw.shape)
-        for place, time in enumerate(times):
-            out[place] = raw[rows[time]]
-            digest.update(str(time).encode() + raw[rows[time]].tobytes())
-        out.flush()
-        np.save(temporary / "times.npy", np.array(times, "datetime64[m]"))
-        spool.unlink()
-        report = {"maps": len(times), "twice": len(twice), "unreadable": len(unreadable)}
-        report["left out"] = unreadable + twice
-        source = f"radar sha256:{digest.hexdigest()[:16]}"
-        about = {"unit": usual[1], "source": source, "report": report}
-        (temporary / "series.json").write_text(json.dumps(about, indent=1))
-
-
-def read_maps(path):
-    """Read all maps of a file, or of all files of a folder, one at a time.
-
-    Parameters
-    ----------
-    path : path-like
-        A RADOLAN file, compressed or not, a tar of them, an HDF5 file with one data set a time
-        (the authors' layout: keys such as ``"201705162355"``, mm per 5 minutes, NaN or below 0
-        for no data), or a folder of any of these. What a file is, its content says.
-
-    Returns
-    -------
-    iterator of str, Composite or ValueError
-        The name, and what was read or why it could not be: nothing is skipped in silence.
-    """
-    for file in _files(Path(path)):
+    squares, unreadable, twice, usual = {}, [], [], None
+    for name, content in _contents(path):
         try:
-            for name, read in _parts(file):
-                try:
-                    found = read(name)
-                except ValueError as error:
-                    found = error
-                yield name, found
-        except (tarfile.TarError, EOFError, OSError, KeyError, RuntimeError, zlib.error) as error:
-            yield file.name, ValueError(f"{file.name} is damaged or cut short: {error}.")
+            time, counts, unit = decode(content, name)
+        except ValueError as error:
+            unreadable.append(str(error))
+            continue
+        usual = usual or (counts.shape, unit)
+        if (counts.shape, unit) != usual:
+            raise ValueError(
+                f"maps must be of one grid and unit, {usual}; {name} has {counts.shape, unit}."
+            )
+        if min(counts.shape) < side:
+            raise ValueError(f"side must be at most {min(counts.shape)} for {name}; got {side}.")
+        if time in squares:
+            twice.append(f"{name} is of {time}, which is there already")
+            continue
+        top, left = ((length - side) // 2 for length in counts.shape)
+        squares[time] = counts[top : top + side, left : left + side].copy()
+    if not squares:
+        left_out = "; ".join(unreadable[:3]) or "nothing, it is empty"
+        raise ValueError(f"data_dir must hold maps that can be read; left out: {left_out}.")
+    times, digest = sorted(squares), hashlib.sha256()
+    for time in times:
+        digest.update(str(time).encode() + squares[time].astype("<i2").tobytes())
+    report = {"maps": len(times), "twice": len(twice), "unreadable": len(unreadable)}
+    report["left out"] = unreadable + twice
+    source = f"radar sha256:{digest.hexdigest()[:16]}"
+    return Series(np.stack([squares[t] for t in times]), np.array(times), usual[1], source, report)
 
 
-def _files(path):
-    """The files of a folder in any depth, and links to folders, which are named, not followed."""
-    if not path.is_dir():
-        return [path]
-    return sorted(p for p in path.rglob("*") if p.is_symlink() or not p.is_dir())
-
-
-def _parts(file):
-    """Name of each map in a file, and what reads it."""
-    if h5py.is_hdf5(file):
-        with h5py.File(file) as opened:
-            for key in opened:
-                yield f"{file.name}/{key}", partial(_from_hdf5, opened[key])
-    elif tarfile.is_tarfile(file):
-        with tarfile.open(file) as archive:
-            for member in filter(tarfile.TarInfo.isfile, archive):
-                content = archive.extractfile(member).read()
-                yield f"{file.name}/{member.name}", partial(decode, content)
-    else:
-        yield file.name, partial(decode, file.read_bytes())
+def _contents(path):
+    """Name and bytes of each file of a folder, in any depth, and of each in a tar; or the error."""
+    files = [path]
+    if path.is_dir():  # links to folders are named, not followed
+        files = sorted(p for p in path.rglob("*") if p.is_symlink() or not p.is_dir())
+    for file in files:
+        try:
+            if not tarfile.is_tarfile(file):
+                yield file.name, file.read_bytes()
+                continue
+            with tarfile.open(file) as archive:
+                for member in filter(tarfile.TarInfo.isfile, archive):
+                    yield f"{file.name}/{member.name}", archive.extractfile(member).read()
+        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+            yield file.name, error
 
 
 def decode(content, name="file"):
     """Read one RADOLAN composite from the bytes of a file, compressed with gzip or bzip2 or not.
 
-    Raises ValueError, which calls the file `name`, if the content is cut short, damaged, too long,
-    or not a product of 16 bits a pixel.
+    Returns the end of its interval (UTC), its counts (int16), and the rain rate of one count in
+    mm/h. Raises ValueError, which calls the file `name`, if the content is cut short, damaged, too
+    long, or not a product of 16 bits a pixel.
     """
     try:
+        if isinstance(content, Exception):
+            raise content
         if content[:2] == b"\x1f\x8b":
             content = gzip.decompress(content)
         elif content[:3] == b"BZh":
             content = bz2.decompress(content)
-    except (EOFError, OSError, ValueError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise ValueError(f"{name} is damaged or cut short: {error}.") from None
     header, found, data = content.partition(b"\x03")
     if not found or len(header) > 10_000:
@@ -246,25 +165,11 @@ def decode(content, name="file"):
     counts[raw & _NEGATIVE > 0] *= -1
     counts[raw & _NO_DATA > 0] = MISSING
     unit = round(10.0 ** int(tokens["PR"][1]) * 60 / int(tokens["INT"][1]), 6)
-    return Composite(_time(header[2:8] + header[13:17], "%d%H%M%m%y", name), counts, unit)
-
-
-def _from_hdf5(dataset, name):
-    time = _time(re.sub(r"\D", "", name.rsplit("/", 1)[1])[:12], "%Y%m%d%H%M", name)
-    if getattr(dataset, "ndim", 0) != 2:
-        raise ValueError(f"{name} must be a map of rows and columns; it is {dataset}.")
-    rain = dataset[:].astype(np.float64)
-    counts = np.rint(np.nan_to_num(rain, nan=-1.0) / 0.01)
-    if counts.max(initial=0) > np.iinfo(np.int16).max:
-        raise ValueError(f"{name} must be in mm per 5 minutes; got {rain.max():g} mm in 5 minutes.")
-    return Composite(time, np.where(counts < 0, MISSING, counts).astype(np.int16), 0.12)
-
-
-def _time(digits, form, name):
+    digits = header[2:8] + header[13:17]
     try:
-        return np.datetime64(datetime.strptime(digits, form), "m")
+        return np.datetime64(datetime.strptime(digits, "%d%H%M%m%y"), "m"), counts, unit
     except ValueError:
-        raise ValueError(f"{name} must have a time in its header or key; got {digits!r}.") from None
+        raise ValueError(f"{name} must have a time in its header; got {digits!r}.") from None
 
 
 def read_example(path=None):

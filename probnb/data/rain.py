@@ -27,12 +27,12 @@ from ..validation import check_integer, check_number
 from .base import ProbabilityData, Splits
 from .radar import MISSING
 
-__all__ = ["Question", "Turn", "Windows", "encode", "simulated_splits", "weather_splits"]
+__all__ = ["Question", "Turn", "encode", "simulated_splits", "weather_splits"]
 
 FRAMES = 3
 RESOLUTION, HEAVIEST = 0.01, 100.0  # mm/h
-IN_MEMORY = 2**28
-"""Bytes of inputs up to which windows are cut once and kept."""
+FOLDS, LONG = 5, 60
+"""Parts that few days are dealt into; and days from which on parts follow each other in time."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,16 @@ class Turn:
         return torch.where(swap, x.transpose(-1, -2), x)
 
 
-class Windows:
-    """Stacks of three maps, uint8 of shape (k, 3, size, size), read when rows are asked for.
-
-    Neighbouring windows in time have maps in common; nothing of that is copied.
+def cut_windows(series, frames, corners, tile, size=None):
+    """Cut stacks of three maps, as a uint8 tensor of shape (k, 3, size, size).
 
     Parameters
     ----------
-    maps : array of int16 of shape (n, rows, columns)
-        Counts; may be on disk.
-    unit : float
-        Rain rate of one count in mm/h.
-    frames : ndarray of int of shape (windows, 3)
+    series : probnb.data.radar.Series
+        The maps.
+    frames : ndarray of int of shape (k, 3)
         Maps of each window.
-    corners : ndarray of int of shape (windows, 2)
+    corners : ndarray of int of shape (k, 2)
         First row and column of each window.
     tile : int
         Height and width in the maps.
@@ -110,34 +106,16 @@ class Windows:
         Height and width of what is returned: means over smaller areas, of pixels with data. By
         default as in the maps.
     """
-
-    dtype = np.dtype(np.uint8)
-
-    def __init__(self, maps, unit, frames, corners, tile, size=None):
-        self.unit, self.tile, self.size = unit, tile, min(size or tile, tile)
-        self.frames, self.corners = np.asarray(frames), np.asarray(corners)
-        self.base = maps  # whose pages a batch lets go of; see `probnb.data.inputs.take_rows`
-
-    def __len__(self):
-        return len(self.frames)
-
-    @property
-    def shape(self):
-        """Windows, maps, height and width."""
-        return (len(self), FRAMES, self.size, self.size)
-
-    def __getitem__(self, rows):
-        frames, corners = self.frames[rows], self.corners[rows]
-        out = np.empty((len(frames), *self.shape[1:]), np.uint8)
-        for row, ((top, left), stack) in enumerate(zip(corners, frames)):
-            area = slice(top, top + self.tile), slice(left, left + self.tile)
-            counts = np.stack([self.base[frame][area] for frame in stack])
-            valid = (counts != MISSING).astype(np.float32)
-            rate = np.where(counts < 0, 0, counts) * np.float32(self.unit)
-            pooled = adaptive_avg_pool2d(torch.from_numpy(np.stack([rate, valid])), self.size)
-            rate, share = pooled.numpy()
-            out[row] = encode(rate / np.maximum(share, 1e-6))
-        return out
+    size = min(size or tile, tile)
+    out = np.empty((len(frames), FRAMES, size, size), np.uint8)
+    for row, ((top, left), stack) in enumerate(zip(corners, frames)):
+        counts = series.maps[stack, top : top + tile, left : left + tile]
+        valid = (counts != MISSING).astype(np.float32)
+        rate = np.where(counts < 0, 0, counts) * np.float32(series.unit)
+        pooled = adaptive_avg_pool2d(torch.from_numpy(np.stack([rate, valid])), size)
+        rate, share = pooled.numpy()
+        out[row] = encode(rate / np.maximum(share, 1e-6))
+    return torch.from_numpy(out)
 
 
 def encode(rate):
@@ -229,7 +207,7 @@ def _frames(times, question):
     return at[whole & one_day], report
 
 
-def split_days(times, fold=0, folds=5, long=60):
+def split_days(times, fold=0):
     """Say of every window which part its day goes to.
 
     Parameters
@@ -237,15 +215,10 @@ def split_days(times, fold=0, folds=5, long=60):
     times : ndarray of datetime64 of shape (k,)
         Times of the windows.
     fold : int, default=0
-        Which days are tested, where days are few: they are dealt into `folds` hands, from the day
-        with most windows to that with fewest and back again, so that each hand has wet days; hand
-        `fold` is the test part and the next one the validation part. In `folds` runs every day is
-        tested once.
-    folds : int, default=5
-        Hands.
-    long : int, default=60
-        Days from which on the parts follow each other in time instead, in the paper's proportions
-        20 : 6 : 3.
+        Which days are tested, where they are fewer than `LONG`: they are dealt into `FOLDS` hands,
+        from the day with most windows to that with fewest and back again, so that each hand has wet
+        days; hand `fold` is the test part and the next one the validation part. In five runs every
+        day is tested once. More days are cut in time, in the paper's proportions 20 : 6 : 3.
 
     Returns
     -------
@@ -258,33 +231,32 @@ def split_days(times, fold=0, folds=5, long=60):
         If there are fewer days than hands.
     """
     check_integer(fold, "fold", minimum=0)
-    check_integer(folds, "folds", minimum=3)
     days, day, count = np.unique(
         np.asarray(times).astype("datetime64[D]"), return_inverse=True, return_counts=True
     )
-    if len(days) < folds:
-        raise ValueError(f"folds must be at most the number of days, {len(days)}; got {folds}.")
-    if len(days) >= long:
+    if len(days) < FOLDS:
+        raise ValueError(f"the maps must have windows of {FOLDS} days at least; got {len(days)}.")
+    if len(days) >= LONG:
         before = np.cumsum(count) - count
         return np.searchsorted([20 / 29, 26 / 29], before / len(day), side="right")[day]
-    there_and_back = np.r_[:folds, folds - 1 : -1 : -1]
     hand = np.empty(len(days), dtype=int)
+    there_and_back = np.r_[:FOLDS, FOLDS - 1 : -1 : -1]
     hand[np.argsort(-count, kind="stable")] = np.resize(there_and_back, len(days))
-    return np.select([hand == fold % folds, hand == (fold + 1) % folds], [2, 1])[day]
+    return np.select([hand == fold % FOLDS, hand == (fold + 1) % FOLDS], [2, 1])[day]
 
 
-def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=None):
+def weather_splits(series, question, size=None, fold=0, limit=None):
     """Cut a series of maps into training, validation and test windows, by whole days.
 
     Parameters
     ----------
     series : probnb.data.radar.Series
         Maps in order of time.
-    question : Question, optional
-        What is asked; the paper's by default.
+    question : Question
+        What is asked.
     size : int, optional
         Height and width of the inputs; the tile is averaged down to it.
-    fold, folds : int
+    fold : int, default=0
         See `split_days`.
     limit : int, optional
         How many windows to keep, evenly spaced in time; all by default.
@@ -292,27 +264,24 @@ def weather_splits(series, question=None, *, size=None, fold=0, folds=5, limit=N
     Returns
     -------
     probnb.data.base.Splits
-        Inputs uint8 of shape (n, 3, size, size), in memory where they are few, else read from the
-        maps batch by batch. ``report`` counts what was left out and holds the question.
+        Inputs uint8 of shape (n, 3, size, size). ``report`` counts what was left out and holds the
+        question.
     """
-    question = question or Question()
     found, report = find_windows(series, question)
     if limit is not None:
         keep = np.unique(np.linspace(0, len(found["times"]) - 1, limit).round().astype(int))
         found = {name: values[keep] for name, values in found.items()}
-    part, parts = split_days(found["times"], fold, folds), []
+    part, parts = split_days(found["times"], fold), []
     for k in range(3):
         own = {name: values[part == k] for name, values in found.items()}
-        where, times = (own["frames"], own["corners"]), own["times"].astype("datetime64[m]")
-        inputs = Windows(series.maps, series.unit, *where, question.tile, size)
-        if np.prod(inputs.shape) <= IN_MEMORY:
-            inputs = torch.from_numpy(inputs[:])
+        times = own["times"].astype("datetime64[m]")
+        inputs = cut_windows(series, own["frames"], own["corners"], question.tile, size)
         now, then = own["means"].T
         ids = [f"{t} {top} {left}" for t, (top, left) in zip(times, own["corners"])]
         days = times.astype("datetime64[D]").astype(str)
         parts.append(ProbabilityData(inputs, then > now, None, days, ids=ids, augment=(Turn(),)))
     source = f"{series.source} {asdict(question)} size {size or question.tile} "
-    source += f"fold {fold % folds} of {folds} limit {limit}"
+    source += f"fold {fold % FOLDS} of {FOLDS} limit {limit}"
     report = {**series.report, **report, "windows": len(part), "question": asdict(question)}
     return Splits(*parts, source=source, report=report)
 

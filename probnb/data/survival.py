@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import namedtuple
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,10 @@ RULES = ("paper", "known", "ipcw")
 HORIZON = 60.0
 """Months: the paper's five years."""
 
-FEATURES = 64
+FOLDS = 5
+"""Parts of the sites: one tests, one validates, three train."""
+
+WIDE = 64
 """Standardised features whose total variance a wider table is brought down to, so that one
 learning rate serves tables of any width."""
 
@@ -57,22 +60,10 @@ STAGES = ("I", "II", "III", "IV", "unknown")
 """Pathological stages, early to late, and a place for patients without one."""
 
 
-class Labels(NamedTuple):
-    """Outcomes at a horizon; made by `label`.
-
-    Attributes
-    ----------
-    outcomes : ndarray of shape (n,)
-        1 where the patient was alive at the horizon or counts as such, 0 where they had died.
-    weights : ndarray of shape (n,)
-        How much each row counts; 0 where its outcome is not known.
-    known : ndarray of bool of shape (n,)
-        Whether follow-up settles the outcome.
-    """
-
-    outcomes: np.ndarray
-    weights: np.ndarray
-    known: np.ndarray
+Labels = namedtuple("Labels", "outcomes weights known")
+"""Outcomes at a horizon, one entry a row: 1 where the patient was alive then or counts as such, 0
+where they had died; how much the row counts, 0 where its outcome is not known; and whether
+follow-up settles it."""
 
 
 def label(months, died, rule="ipcw", horizon=HORIZON, strata=None, reference=None):
@@ -123,7 +114,8 @@ def label(months, died, rule="ipcw", horizon=HORIZON, strata=None, reference=Non
     """
     check_choice(rule, RULES, "rule")
     check_number(horizon, "horizon", 0, exclusive=True)
-    months, died = _check_follow_up(months, died)
+    months, died = check_weights(months, "months"), check_outcomes(died, "died").astype(bool)
+    check_same_length(months, died, ("months", "died"))
     dead = died & (months <= horizon)
     known = dead | (months >= horizon)
     if not known.any():
@@ -158,13 +150,6 @@ def _followed(months, died, at, strata, reference):
     return followed
 
 
-def _check_follow_up(months, died):
-    """Return months as float64, at least 0 and finite, and deaths as bool, of the same length."""
-    months, died = check_weights(months, "months"), check_outcomes(died, "died").astype(bool)
-    check_same_length(months, died, ("months", "died"))
-    return months, died
-
-
 @dataclass(frozen=True, eq=False)
 class Cohort:
     """Patients, or slides of patients, with follow-up.
@@ -173,13 +158,13 @@ class Cohort:
     ----------
     inputs : array of shape (n, features), or probnb.data.base.Bags of n
         What a network sees of each row, floating point.
-    months : array-like of shape (n,)
+    months : ndarray of shape (n,)
         Follow-up in months, at least 0.
-    died : array-like of shape (n,)
+    died : ndarray of shape (n,)
         Whether follow-up ended with death.
-    patients : array-like of shape (n,)
+    patients : ndarray of shape (n,)
         Whose row it is. All rows of a patient have the same follow-up.
-    sites : array-like of shape (n,)
+    sites : ndarray of shape (n,)
         Where the patient comes from; splits never cut through a site, and so through no patient.
     source : str
         What identifies the data, as `probnb.data.base.Splits` wants it.
@@ -189,11 +174,6 @@ class Cohort:
         True probability of being alive at the horizon, where the data are simulated.
     report : dict, optional
         Counts worth telling.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, times are negative, or the rows of one patient disagree.
     """
 
     inputs: object
@@ -205,21 +185,6 @@ class Cohort:
     covariates: pd.DataFrame
     probabilities: np.ndarray | None = None
     report: dict = field(default_factory=dict)
-
-    def __post_init__(self):
-        months, died = _check_follow_up(self.months, self.died)
-        patients, sites = (check_vector(getattr(self, k), k) for k in ("patients", "sites"))
-        checked = {"months": months, "died": died, "patients": patients, "sites": sites}
-        for name, value in (checked | {"covariates": self.covariates}).items():
-            check_same_length(value, self.inputs, (name, "inputs"))
-        differ = pd.DataFrame(checked).groupby("patients").nunique().gt(1).any(axis=1)
-        if differ.any():
-            raise ValueError(
-                "months, died and sites must be the same in all rows of a patient; they differ for "
-                f"{differ.index[differ][0]!r}."
-            )
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
 
     def __len__(self):
         return len(self.months)
@@ -236,7 +201,7 @@ class Cohort:
         return ~pd.Series(self.patients).duplicated().to_numpy()
 
 
-def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strata=None):
+def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, strata=None):
     """Split a cohort by site into training, validation and test, with outcomes by a rule.
 
     Parameters
@@ -248,11 +213,9 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     horizon : float, default=60
         Months.
     seed : int, default=0
-        Seeds 0 to ``folds - 1`` share one partition of the sites and take its folds in turn as
-        test part, so that together they test every patient once; the next seeds take another
-        partition.
-    folds : int, default=5
-        Parts of the partition: one for test, the next for validation, the rest for training.
+        Seeds 0 to 4 share one partition of the sites and take its five folds in turn as
+        test part, so that together they test every patient once (the next fold validates, the
+        rest trains); the next seeds take another partition.
     strata : str, optional
         Column of the covariates within which censoring is estimated on its own.
 
@@ -267,7 +230,7 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     Raises
     ------
     ValueError
-        If a setting is out of range, or there are fewer sites than folds.
+        If a setting is out of range, or there are fewer than five sites.
 
     Notes
     -----
@@ -277,16 +240,16 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
     64 features they have.
     """
     check_integer(seed, "seed", 0)
-    sites = len(np.unique(cohort.sites))
-    if sites < check_integer(folds, "folds", 3):
-        raise ValueError(f"folds must be at most the {sites} sites of the cohort; got {folds}.")
+    sites = check_vector(cohort.sites, "sites")
+    if len(np.unique(sites)) < FOLDS:
+        raise ValueError(f"cohort must have {FOLDS} sites at least; got {len(np.unique(sites))}.")
     groups = None if strata is None else cohort.covariates[strata].to_numpy()
     follow_up = cohort.months, cohort.died, rule, horizon, groups  # censoring: one row a patient
     everybody = label(*follow_up, cohort.first)
     status = np.where(everybody.known, everybody.outcomes, 2).astype(int)
-    partition = StratifiedGroupKFold(folds, shuffle=True, random_state=seed // folds)
-    parts = [rows for _, rows in partition.split(status, status, cohort.sites)]
-    test, val = parts[seed % folds], parts[(seed + 1) % folds]
+    partition = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed // FOLDS)
+    parts = [rows for _, rows in partition.split(status, status, sites)]
+    test, val = parts[seed % FOLDS], parts[(seed + 1) % FOLDS]
     everyone = np.arange(len(cohort))
     members = {"train": np.setdiff1d(everyone, np.r_[test, val]), "val": val, "test": test}
     labels = label(*follow_up, cohort.first & ~np.isin(everyone, test))
@@ -311,8 +274,8 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, folds=5, strat
         "cohort": cohort,
         "members": members,
     }
-    source = f"{cohort.source} {rule} at {horizon:g} months, fold {seed % folds} of {folds}"
-    source += f", partition {seed // folds}" + (f", censoring by {strata}" if strata else "")
+    source = f"{cohort.source} {rule} at {horizon:g} months, fold {seed % FOLDS} of {FOLDS}"
+    source += f", partition {seed // FOLDS}" + (f", censoring by {strata}" if strata else "")
     return Splits(**data, source=source, report=report)
 
 
@@ -321,7 +284,7 @@ def _standardise(inputs, train):
     x = torch.as_tensor(np.asarray(inputs[train], np.float64))
     deviation = x.std(0, correction=0)
     deviation[deviation == 0] = 1  # a constant feature is only centred
-    wide = max(1, x.shape[1] / FEATURES) ** 0.5
+    wide = max(1, x.shape[1] / WIDE) ** 0.5
     scale = wide * deviation[None].float()
     return (torch.as_tensor(inputs).float() - x.mean(0, keepdim=True).float()) / scale
 
@@ -404,8 +367,5 @@ def read_tcga(folder, cohorts="lung"):
             "slides": len(slides),
             "deaths": int((patients["censorship"] == 0).sum()),
             "genes": len(genes),
-            "without_stage": int((covariates["stage"] == "unknown").sum()),
-            "without_age": int(patients["age"].isna().sum()),
-            "without_sex": int((sex == "unknown").sum()),
         },
     )

@@ -62,8 +62,7 @@ def traffic(scenes=(420, 200), size=SIZE, continuations=400, seed=0, cache_dir=N
     -------
     Splits
         As `probnb.data.dashcam.read_dashcam`, with ``probabilities``, and with the seed in
-        ``groups`` and ``ids``; ``report`` has the mean squared Monte Carlo error of those of the
-        test part as ``simulation_error``.
+        ``groups`` and ``ids``.
 
     Notes
     -----
@@ -79,16 +78,12 @@ def traffic(scenes=(420, 200), size=SIZE, continuations=400, seed=0, cache_dir=N
         for part, n, own in zip(("train", "test"), counts, seeds, strict=True):
             frames += _draw_part(pixels, part, first, n, continuations, own, vehicles)
             first += n
-        samples, report = follow(frames, vehicles)
-        return samples, {"frames": len(frames), **report}
+        return follow(frames, vehicles)
 
     name = f"traffic-v{VERSION}-{key(settings | {'seed': seed})}"
     shape = (SCENE * sum(counts), 3, *size)
     prefix = f"seed{seed}/"  # scenes of two seeds are not the same scene
-    splits = load_scenes(cache_folder(cache_dir) / name, shape, build, seed=seed, prefix=prefix)
-    p = splits.test.probabilities.double()
-    splits.report["simulation_error"] = float((p * (1 - p)).mean() / continuations)
-    return splits
+    return load_scenes(cache_folder(cache_dir) / name, shape, build, seed=seed, prefix=prefix)
 
 
 def _draw_part(pixels, part, first, n, continuations, seeds, vehicles):

@@ -4,6 +4,7 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import jupytext
 import matplotlib
 import numpy as np
@@ -19,7 +20,7 @@ from probnb.chapters.real_world import references as simple
 from probnb.data import traffic_model
 from probnb.data.dashcam import DashcamInputs
 from probnb.data.rain import simulated_splits
-from probnb.data.slides import simulate_follow_up, survival_probability, write_bags
+from probnb.data.slides import simulate_follow_up, survival_probability
 from probnb.data.survival import Cohort, label, survival_splits
 from probnb.data.traffic import boxes_of, look_of
 from probnb.experiment.plan import plan
@@ -154,9 +155,9 @@ def test_cancer_runs_from_simulated_slides_to_predictions(tmp_path):
 def test_cancer_takes_slides_from_files(tmp_path):
     rng = np.random.default_rng(0)
     for k, name in enumerate(("train", "val", "test")):
-        bags = [rng.normal(size=(n, 7)).astype(np.float32) for n in (1, 4, 2)]
-        ids = [f"{name}{i}" for i in range(3)]
-        write_bags(tmp_path / f"{name}.h5", bags, outcomes=[0, 1, k % 2], ids=ids)
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["values"], file["lengths"] = rng.normal(size=(7, 7)), [1, 4, 2]
+            file["outcomes"], file["ids"] = [0, 1, k % 2], [f"{name}{i}" for i in range(3)]
     splits = CANCER.load(tmp_path, CANCER.profile("smoke"), 0)
     assert CANCER.network(CANCER.profile("smoke"), splits).kind == "attention_mil"
     assert simple.references(splits)["Constant"] == pytest.approx([1 / 3] * 3)

@@ -255,7 +255,7 @@ def test_gtacrash_has_two_labels(tmp_path, read, key, positive):
             file.write_text(text)
     splits = read(tmp_path, label=key)
     assert sum(part.outcomes.sum() for part in splits.parts().values()) == positive
-    with pytest.raises(ValueError, match=r"0.json|0.jpg.*KeyError: 'label'"):
+    with pytest.raises(ValueError, match=r"\d.jpg: KeyError: 'label'"):
         read(tmp_path)
 
 
@@ -284,12 +284,6 @@ def test_a_label_that_is_none(layout, read, value):
     edit(layout, "test", 3, lambda vehicles: vehicles[0].update(label=value))
     with pytest.raises(ValueError, match=r"3.jpg: .*label must be true, false or null"):
         read(layout)
-
-
-def test_frames_already_cut_are_read(layout, read):
-    frame(layout / "test" / "nonaccident", 19, [(*CAR, False)], (255, 0, 0), size=(355, 130))
-    last = np.asarray(read(layout).test.inputs[[-1]])[0]
-    np.testing.assert_allclose(last[:3].mean((1, 2)), [254, 0, 0], atol=2)
 
 
 def test_boxes_outside_the_frame(layout, read):
@@ -321,9 +315,3 @@ def test_duplicate_hashcodes_in_a_frame(layout, read):
     edit(layout, "test", 10, lambda vehicles: vehicles.append({**vehicles[0], "x": 400}))
     with pytest.raises(ValueError, match=r"hashcode must differ .*test/nonaccident/10"):
         read(layout)
-
-
-def test_other_files_are_counted(layout, read):
-    for name in ("notes.txt", "Thumbs.jpg", "99.json", "-1.jpg"):
-        (layout / "test" / "nonaccident" / name).write_text("x")
-    assert read(layout).report["other files"] == 4

@@ -15,8 +15,7 @@ from PIL import Image
 
 from probnb.data import images, pictures
 from probnb.data.base import Mirror
-from probnb.data.files import list_files
-from probnb.data.image_tables import match_names
+from probnb.data.files import list_files, match_names
 from probnb.data.images import load_images
 from probnb.data.pictures import MappedRows
 from probnb.experiment.model import image_entries

@@ -431,7 +431,7 @@ def test_the_vote_is_yes_as_often_as_the_votes_are_and_independent_of_the_others
 @pytest.mark.parametrize(
     ("k", "n", "message"),
     [
-        ([0], [1], "n must be at least 2.*got 1 in row 0"),
+        ([0], [1], "n must be at least 2.*of 1 in row 0"),
         ([0, 4], [3, 3], "k must be in .0, n.; got 4 of 3 in row 1"),
         ([0.5], [3], "k must be whole numbers"),
         ([[1]], [3], "k must be one-dimensional"),

@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 
 from probnb.data import radar
-from probnb.data.radar import (
-    MISSING,
-    Composite,
-    decode,
-    open_series,
-    read_example,
-    read_maps,
-)
+from probnb.data.radar import MISSING, decode, open_series, read_example
 
 CHECKSUMS = {  # of the counts, little-endian 16 bits, of what the German Weather Service publishes
     "raa01-ry_10000-2001011500-dwd---bin.gz": "0f9b33612a01e37b",
@@ -65,21 +58,21 @@ RAW = np.arange(12, dtype="<u2").reshape(3, 4)
 
 def test_values_and_marks_bit_by_bit():
     raw = [[5, 5 | 0x1000, 5 | 0x2000], [5 | 0x4000, 5 | 0x8000, 0x2000 | 0x09C4]]
-    found = decode(file(raw))
-    np.testing.assert_array_equal(found.counts, [[5, 5, MISSING], [-5, 5, MISSING]])
-    assert found.unit == 0.12
+    _, counts, unit = decode(file(raw))
+    np.testing.assert_array_equal(counts, [[5, 5, MISSING], [-5, 5, MISSING]])
+    assert unit == 0.12
 
 
 def test_rows_come_first_and_time_and_units_are_read():
-    found = decode(file(RAW, "RW", "E-01", 60, time="311550", year="1235"))
-    assert found.counts.shape == (3, 4)
-    assert found.time == np.datetime64("2035-12-31T15:50")
-    assert found.counts[2, 3] * found.unit == pytest.approx(1.1)  # 11 x 0.1 mm in an hour
+    time, counts, unit = decode(file(RAW, "RW", "E-01", 60, time="311550", year="1235"))
+    assert counts.shape == (3, 4)
+    assert time == np.datetime64("2035-12-31T15:50")
+    assert counts[2, 3] * unit == pytest.approx(1.1)  # 11 x 0.1 mm in an hour
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress], ids=["raw", "gz", "bz2"])
 def test_every_packing_reads_the_same(pack):
-    np.testing.assert_array_equal(decode(pack(file(RAW))).counts, RAW)
+    np.testing.assert_array_equal(decode(pack(file(RAW)))[1], RAW)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +86,9 @@ def test_every_packing_reads_the_same(pack):
     ],
 )
 def test_headers_of_any_kind(options):
-    found = decode(file(RAW, **options))
-    np.testing.assert_array_equal(found.counts, RAW)
-    assert found.unit == 0.12
+    _, counts, unit = decode(file(RAW, **options))
+    np.testing.assert_array_equal(counts, RAW)
+    assert unit == 0.12
 
 
 @pytest.mark.parametrize(
@@ -135,11 +128,10 @@ def test_folder_with_archives_and_damage(tmp_path):
             archive.addfile(entry, io.BytesIO(content))
     whole = (tmp_path / "x.tar.gz").read_bytes()
     (tmp_path / "y.tar.bz2").write_bytes(b"BZh9" + whole[:50])
-    read = dict(read_maps(tmp_path))
-    good = {k: v for k, v in read.items() if not isinstance(v, Exception)}
-    assert [str(v.time)[-5:] for v in good.values()] == ["15:00", "15:10", "15:15"]
-    assert good[f"x.tar.gz/deep/{name(15)}.gz"].counts[0, 0] == 15
-    bad = {k: str(v) for k, v in read.items() if isinstance(v, Exception)}
+    series = open_series(tmp_path, side=3)
+    assert [str(time)[-5:] for time in series.times] == ["15:00", "15:10", "15:15"]
+    assert series.maps[:, 0, 0].tolist() == [0, 10, 15]
+    bad = {text.split()[0]: text for text in series.report["left out"]}
     assert set(bad) == {f"{name(5)}.gz", "y.tar.bz2", "README.txt"}
     assert "no end of the header" in bad.pop("README.txt")
     assert all("damaged or cut short" in message for message in bad.values())
@@ -150,17 +142,10 @@ def test_all_published_files_have_the_recorded_values(data_dir):
     if not folder.is_dir():
         pytest.skip("no RADOLAN files there")
     found = {
-        name: hashlib.sha256(composite.counts.astype("<i2").tobytes()).hexdigest()[:16]
-        for name, composite in read_maps(folder)
+        file.name: hashlib.sha256(decode(file.read_bytes())[1].astype("<i2")).hexdigest()[:16]
+        for file in folder.iterdir()
     }
     assert found == CHECKSUMS
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setenv("PROBNB_CACHE", str(folder))
-    return folder
 
 
 def written(folder, *minutes, raw=RAW, **more):
@@ -198,41 +183,32 @@ def test_a_link_to_a_folder_is_named_and_a_link_to_a_file_is_read(tmp_path):
 def test_cut_and_flipped_files_are_named_and_nothing_else_is_raised(tmp_path):
     """Every kind of file, cut anywhere and with bytes flipped: a map, or an error by name."""
     whole = file(np.zeros((4, 4), "<u2"))
-    with h5py.File(tmp_path / "maps", "w") as out:
-        out["202001010000"] = np.zeros((4, 4))
     with tarfile.open(tmp_path / "tar", "w:gz") as archive:
         entry = tarfile.TarInfo("a")
         entry.size = len(whole)
         archive.addfile(entry, io.BytesIO(whole))
-    kinds = [(tmp_path / name).read_bytes() for name in ("maps", "tar")]
     rng = np.random.default_rng(0)
-    for content in [*kinds, whole, gzip.compress(whole), bz2.compress(whole)]:
+    for content in [
+        (tmp_path / "tar").read_bytes(),
+        whole,
+        gzip.compress(whole),
+        bz2.compress(whole),
+    ]:
         for _ in range(25):
             damaged = bytearray(content[: rng.integers(1, len(content) + 1)])
             for at in rng.integers(len(damaged), size=rng.integers(4)):
                 damaged[at] ^= 1 << rng.integers(8)
             (tmp_path / "damaged").write_bytes(damaged)
-            for name, found in read_maps(tmp_path / "damaged"):
-                assert name.startswith("damaged")
-                assert isinstance(found, (Composite, ValueError))
+            try:
+                assert open_series(tmp_path / "damaged", side=1).maps.shape == (1, 1, 1)
+            except ValueError as error:
+                assert "damaged" in str(error)
 
 
 @pytest.mark.parametrize("name", ["radar.bin", "maps", "raa01.h5"])
 def test_a_file_is_what_its_content_says(tmp_path, name):
     (tmp_path / name).write_bytes(file(np.zeros((4, 4), "<u2")))
     assert len(open_series(tmp_path / name, side=4).times) == 1
-
-
-def test_nothing_is_left_half_written(tmp_path, cache, monkeypatch):
-    def interrupted(path):
-        yield "a", Composite(np.datetime64("2020-01-01T00:00"), np.zeros((4, 4), np.int16), 0.12)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(radar, "read_maps", interrupted)
-    (tmp_path / "maps").mkdir()
-    with pytest.raises(KeyboardInterrupt):
-        open_series(tmp_path / "maps", side=4)
-    assert not list((cache / "radar").iterdir())
 
 
 def test_what_cannot_be_opened_says_why(tmp_path):
@@ -245,36 +221,6 @@ def test_what_cannot_be_opened_says_why(tmp_path):
     (tmp_path / "small").write_bytes(file(RAW))
     with pytest.raises(ValueError, match="side must be at most 3 for small; got 7"):
         open_series(tmp_path / "small", side=7)
-
-
-def test_hdf5_by_time_is_converted_once(tmp_path, monkeypatch):
-    path = tmp_path / "MAPS.H5"
-    rain = np.arange(36).reshape(6, 6) / 100
-    with h5py.File(path, "w") as file:
-        for minute in (0, 5):
-            file[f"20200101{minute:04d}"] = rain + minute
-        file["2020-01-01 00:10"] = np.where(rain > 0.2, np.nan, -1.0)
-        file["about"] = np.zeros((6, 6))
-        file["202001010015"] = np.zeros(6)
-        file.create_group("202001010020")
-    series = open_series(path, side=4)
-    np.testing.assert_array_equal(series.maps[0], np.arange(36).reshape(6, 6)[1:5, 1:5])
-    assert series.maps[1, 0, 0] == 507
-    assert (series.maps[2] == MISSING).all() is np.True_
-    assert [str(t)[-5:] for t in series.times] == ["00:00", "00:05", "00:10"]
-    assert series.report["unreadable"] == 3
-    assert isinstance(series.maps, np.memmap)
-    monkeypatch.setattr(radar, "read_maps", None)  # a second time would fail
-    again = open_series(path, side=4)
-    assert again.source == series.source
-    np.testing.assert_array_equal(again.maps, series.maps)
-
-
-def test_hdf5_in_another_unit_is_refused(tmp_path):
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["202001010000"] = np.full((4, 4), 400.0)
-    ((_, error),) = read_maps(tmp_path / "x.h5")
-    assert "400 mm in 5 minutes" in str(error)
 
 
 def test_maps_of_two_grids_or_units_are_refused(tmp_path):
@@ -292,13 +238,15 @@ def test_published_files_open_as_one_series(data_dir):
         open_series(data_dir / "radolan")  # 13 maps RY of 2020 with 900 rows, 12 YW of 2017
 
 
-def test_no_network_says_what_to_do(monkeypatch):
+def test_no_network_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path))
     monkeypatch.setattr(radar, "WHEEL", "pycomlink==0.6.0 --no-such-option")
     with pytest.raises(ConnectionError, match="source='simulated'"):
         read_example()
 
 
 def test_example_is_taken_out_of_the_wheel_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
     file, given = tmp_path / "x.nc", tmp_path / "x.whl"
     with h5py.File(file, "w") as out:
         out["rainfall_amount"] = np.array([[[3, -9999]], [[0, 1]]], np.int16)
