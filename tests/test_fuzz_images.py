@@ -7,7 +7,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
@@ -65,6 +65,8 @@ def test_images(content, changes, cut):
 
 
 @given(st.sampled_from(list(PACK)), CHANGES, st.integers(0, 10_000))
+@example("zip", [(153, 8), (1807, 18)], 327)  # a name that is no text
+@example("zip", [(10_000, 0)], 327)  # and one of no letters
 @fuzz(0.3)
 def test_archives(tmp_path_factory, kind, changes, cut):
     path = tmp_path_factory.getbasetemp() / "fuzzed"

@@ -40,7 +40,7 @@ ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 
 # RuntimeError: a zip's password, or links in a circle; the last two: NumPy's header is Python
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError,
-           lzma.LZMAError, zlib.error, EOFError, OSError)  # fmt: skip
+           lzma.LZMAError, zlib.error, EOFError, OSError, UnicodeDecodeError)  # fmt: skip
 _BROKEN_ARRAY = (*_BROKEN, ValueError, ImportError, SyntaxError, tokenize.TokenError)
 
 
@@ -272,6 +272,8 @@ def _extract(archive, member):
 def _zip(path):
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
+            if not member.filename:
+                raise zipfile.BadZipFile("a file without a name")
             if not member.is_dir():
                 name = posixpath.normpath(member.filename.replace("\\", "/"))
                 yield name, member.file_size, None, partial(archive.read, member)

@@ -1,4 +1,7 @@
-"""Slides as bags of tiles: read, or simulated with a truth.
+"""Slides as bags of tiles: on disk, read bag by bag, or simulated with a truth.
+
+A file holds the tiles of all slides one after the other (``values``), how many each has
+(``lengths``), and any vectors of one entry a slide; HDF5, read without loading more than a batch.
 
 Simulated slides stand in for data that may not be passed on, and have what those lack: every
 patient's probability of being alive at the horizon, and what censoring hides.
@@ -15,11 +18,15 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
-from ..validation import check_integer, check_number
+from ..store import replace_file
+from ..validation import check_choice, check_integer, check_number, check_same_length, check_vector
 from .base import Bags, ProbabilityData, Splits
 from .survival import HORIZON, Cohort
 
-__all__ = ["simulate_follow_up", "simulate_slides", "slide_splits"]
+__all__ = ["read_bags", "simulate_follow_up", "simulate_slides", "slide_splits", "write_bags"]
+
+SUFFIXES = (".h5", ".hdf5")
+"""File names that `write_bags` and `read_bags` know."""
 
 USED = ("outcomes", "groups", "ids", "weights")
 """Columns that `slide_splits` takes."""
@@ -42,44 +49,134 @@ INFORMATIVE, NOISE = 0.15, 0.3
 deviation of the severity as one of them shows it, about the patient's."""
 
 
-def slide_splits(folder):
-    """Read the paper's split into memory: ``train.h5``, ``val.h5`` and ``test.h5``.
+def write_bags(path, bags, **columns):
+    """Write bags of tiles to one HDF5 file, bag by bag, whole or not at all.
 
     Parameters
     ----------
-    folder : path-like
-        Holds the three files, each with the tiles of all slides one after the other (``values``),
-        how many each slide has (``lengths``), its ``outcomes`` and, if slides share patients,
-        ``groups``; also ``ids`` and ``weights``.
-
-    Returns
-    -------
-    probnb.data.base.Splits
-        The three parts. ``report`` names the columns that are not used.
+    path : path-like
+        Ends in one of `SUFFIXES`.
+    bags : sequence of array-like of shape (tiles, features)
+        Slides of at least one tile each; floating point, at least 16 bits; kept as they are.
+    **columns : array-like of shape (n,)
+        Numbers or names of one entry a slide: ``outcomes``, ``ids``, ``groups``, ``weights``.
 
     Raises
     ------
     ValueError
-        If a file is missing, damaged or without these columns, or a patient is in two of them.
+        If the file name has another end, a bag is empty, not finite or not floating point, bags
+        differ in features, or a column has another length.
     """
-    parts, owners, unused = {}, Counter(), []
-    for path in (Path(folder) / f"{name}.h5" for name in ("train", "val", "test")):
-        try:
-            with h5py.File(path) as file:
-                text = {k for k, values in file.items() if h5py.check_string_dtype(values.dtype)}
-                found = {k: (v.asstr("utf-8") if k in text else v)[:] for k, v in file.items()}
-            bags = Bags(found.pop("values"), found.pop("lengths"))
-            parts[path.stem] = ProbabilityData(bags, **{k: found[k] for k in USED if k in found})
-        except (OSError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} must hold values, lengths and outcomes: {error}.") from None
-        owners.update({*found.get("groups", found.get("ids", ()))})
-        unused += [f"{path.name}/{k}" for k in found if k not in USED]
+    path = Path(path)
+    check_choice(path.suffix, SUFFIXES, "path's end")
+    values, lengths = np.concatenate([*bags]), [len(bag) for bag in bags]
+    if values.ndim != 2 or values.dtype.kind != "f" or not np.isfinite(values).all():
+        raise ValueError("bags must be finite floating point of shape (tiles, features).")
+    n = len(Bags(values, lengths))  # which refuses a bag without tiles
+    columns = {name: check_vector(column, name) for name, column in columns.items()}
+    for name, column in columns.items():
+        check_same_length(column, range(n), (name, "bags"))
+
+    def write(temporary):
+        with h5py.File(temporary, "w") as file:
+            file["values"], file["lengths"] = values, lengths
+            for name, column in columns.items():
+                text = column.dtype.kind in "UO"
+                file[name] = np.char.encode(column.astype(str), "utf-8") if text else column
+
+    replace_file(path, write)
+
+
+def read_bags(path):
+    """Open a file of bags; tiles stay on disk until a batch asks for them.
+
+    Parameters
+    ----------
+    path : path-like
+        Written by `write_bags`, or by anything else in that layout.
+
+    Returns
+    -------
+    bags : probnb.data.base.Bags
+        The slides. May be pickled to another process, which opens the file itself.
+    columns : dict of str to ndarray of shape (n,)
+        Everything else of one entry a slide.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or not of that layout.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            columns = {name: file[name][:] for name in file if name != "values"}
+        values, lengths = StoredTiles(path), columns.pop("lengths")
+    except (OSError, KeyError, TypeError) as error:
+        raise ValueError(f"path must hold values and lengths; {path}: {error}.") from None
+    text = {k: np.char.decode(v, "utf-8") for k, v in columns.items() if v.dtype.kind == "S"}
+    return Bags(values, lengths), columns | text
+
+
+class StoredTiles:
+    """The tiles of a file, indexed like an array of shape (total, features); opened on demand."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, path):
+        self.path, self._file = Path(path), None
+        self.shape = self._values().shape
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        """Return tiles as a float32 array."""
+        return np.asarray(self._values()[rows], np.float32)
+
+    def __getstate__(self):
+        return self.__dict__ | {"_file": None}
+
+    def _values(self):
+        self._file = self._file or h5py.File(self.path, "r")
+        return self._file["values"]
+
+
+def slide_splits(folder):
+    """Read the paper's split: ``train``, ``val`` and ``test`` files of bags with outcomes.
+
+    Parameters
+    ----------
+    folder : path-like
+        Holds a file of each name, ending in one of `SUFFIXES`, with a column ``outcomes`` and, if
+        slides share patients, ``groups``; also ``ids`` and ``weights``.
+
+    Returns
+    -------
+    probnb.data.base.Splits
+        The three parts; tiles stay on disk. ``report`` names the columns that are not used.
+    """
+    parts, owners, unused, digest = {}, [], [], hashlib.sha256()
+    for name in ("train", "val", "test"):
+        found = [f for f in Path(folder).glob(f"{name}.*") if f.suffix in SUFFIXES]
+        if len(found) != 1:
+            raise ValueError(
+                f"folder must hold one file {name}{'|'.join(SUFFIXES)}; {folder} has {len(found)}."
+            )
+        bags, columns = read_bags(found[0])
+        used = {k: columns.pop(k) for k in USED if k in columns}
+        if "outcomes" not in used:
+            raise ValueError(f"{found[0].name} must have a column outcomes; it has none.")
+        owners += [*np.unique(used.get("groups", used.get("ids", [])))]
+        unused += [f"{found[0].name}/{k}" for k in columns]
+        parts[name] = ProbabilityData(bags, **used)
+        with found[0].open("rb") as file:  # other features of as many tiles are other data
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     if len({part.groups is None for part in parts.values()}) > 1:
         raise ValueError("groups must be in all three files or in none; some have them.")
-    if shared := [owner for owner, times in owners.items() if times > 1]:
+    if shared := [owner for owner, times in Counter(owners).items() if times > 1]:
         raise ValueError(f"parts must not share a patient or slide; two have {shared[0]!s}.")
-    digest = hashlib.sha256("".join(part.digest for part in parts.values()).encode()).hexdigest()
-    return Splits(**parts, source=f"slides sha256:{digest[:16]}", report={"unused columns": unused})
+    source = f"slides sha256:{digest.hexdigest()[:16]}"
+    return Splits(**parts, source=source, report={"unused columns": unused})
 
 
 def survival_probability(severity):

@@ -169,7 +169,7 @@ def load_cancer(data_dir, profile, seed, cohorts="lung", rule="ipcw", horizon=60
         people = slides.simulate_slides(_count(profile.images) or 1000, seed=seed)
         return survival.survival_splits(people, rule, horizon, seed % 5)
     folder = Path(data_dir)
-    if (folder / "train.h5").is_file():
+    if any((folder / f"train{suffix}").is_file() for suffix in slides.SUFFIXES):
         return slides.slide_splits(folder)
     people = survival.read_tcga(folder / "tcga" if (folder / "tcga").is_dir() else folder, cohorts)
     if inputs == "clinical":
