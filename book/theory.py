@@ -65,7 +65,7 @@ from dataclasses import replace
 import torch
 
 from probnb.chapters.theory import figures, study
-from probnb.plots.style import use_style
+from probnb.plots import use_style
 from probnb.theory.model import Model
 
 as_written = not smoke() and (

@@ -11,7 +11,7 @@ from torchvision.utils import make_grid
 
 from ..experiment.results import find_runs, read_results
 from ..methods import METHODS
-from ..plots.style import COLOURS
+from ..plots import COLOURS
 from .cifar10_tasks import task_label
 
 

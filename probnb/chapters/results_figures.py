@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 
 from ..experiment import evidence
-from ..plots.style import COLOURS, plain_ticks
+from ..plots import COLOURS, plain_ticks
 from ..scenarios import SCENARIOS, probability
 from .results import kept_trainings, label
 

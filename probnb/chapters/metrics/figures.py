@@ -10,8 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ...metrics.binning import brier_decomposition, ks_curves
 from ...metrics.registry import METRICS, brier, mse_p
-from ...plots.forest import forest
-from ...plots.style import COLOURS, grid
+from ...plots import COLOURS, forest, grid
 
 KINDS = {"epoch": "epochs of trainings", "method": "methods", "paper": "the paper's tables"}
 _PALETTE = {"epoch": "0.6", "method": COLOURS["blue"]}

@@ -10,9 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from ...data import Bags
 from ...data.dashcam import DashcamInputs
 from ...data.rain import encode
-from ...plots.forest import forest
-from ...plots.reliability import reliability_grid
-from ...plots.style import COLOURS, grid
+from ...plots import COLOURS, forest, grid, reliability_grid
 from .study import label_of
 
 RAIN = LinearSegmentedColormap.from_list(

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from ...plots.style import COLOURS, CYCLE
+from ...plots import COLOURS, CYCLE
 from ...theory import fresh_predictions, mse, mse_parts, reliability
 from ...theory.compare import against_baseline
 from ...theory.descent import collapsed
