@@ -84,7 +84,7 @@ def test_a_saved_model_predicts_the_same_bit_for_bit(model, saved):
     assert (again.predict(FACES, "cpu") == model.predict(FACES, "cpu")).all()
     assert again.record == {"seed": 0} and (again.size, again.aspect) == (24, "crop")
     names = sorted(path.name for path in saved.iterdir())
-    assert names == ["calibrator.json", "member-0.safetensors", "model.json"]
+    assert names == ["member-0.safetensors", "model.json"]
     assert json.loads((saved / "model.json").read_text())["version"]
 
 
@@ -127,7 +127,7 @@ def test_inputs_of_another_precision_are_taken():
         np.testing.assert_allclose(model.predict(other, "cpu"), here, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["model.json", "member-0.safetensors", "calibrator.json"])
+@pytest.mark.parametrize("name", ["model.json", "member-0.safetensors"])
 def test_one_flipped_bit_is_refused(saved, name):
     content = bytearray((saved / name).read_bytes())
     rng = np.random.default_rng(0)
