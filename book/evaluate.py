@@ -48,7 +48,7 @@ split = "split"  # parts of the data, if present; None: judge all rows
 part = "test"  # the part to judge
 k = None  # ones among repeated outcomes that the predictions have not seen, with
 n = None  # the number of all of these
-scale = "auto"  # auto, probability, logit, each (columns differ)
+scale = "auto"  # auto, probability, logit
 reference = None  # compare with this column; None: all pairs
 bins = 15  # of the diagrams and the decomposition
 replicates = 1000  # of the bootstrap; fewer for large files
@@ -67,7 +67,7 @@ if predictions is not None:
 
 from probnb.validation import check_choice, check_integer
 
-check_choice(scale, ("auto", "probability", "logit", "each"), "scale")
+check_choice(scale, ("auto", "probability", "logit"), "scale")
 check_integer(bins, "bins")
 check_integer(replicates, "replicates", minimum=2)
 check_integer(seed, "seed", minimum=0)

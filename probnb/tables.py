@@ -22,11 +22,6 @@ from .validation import check_choice
 
 __all__ = ["column", "find_column", "read_table"]
 
-LARGEST = 1 << 32
-"""Bytes to which a compressed file may expand: a small file must not fill the memory."""
-
-MISSING = ("", "na", "n/a", "#n/a", "nan", "nat", "<na>", "none", "null")
-
 KINDS = {
     "number": ("a finite number", lambda v: v == v),
     "outcome": ("0 or 1", lambda v: (v == 0) | (v == 1)),
@@ -34,26 +29,13 @@ KINDS = {
     "weight": ("a weight of at least 0", lambda v: v >= 0),
 }
 
-_NO_TABLE = {  # first bytes of what people have instead
-    b"PK": "a zip archive or a workbook: unpack it, or save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old workbook: save the sheet as CSV",
-    b"BZh": "compressed by bzip2: unpack it first",
-    b"\xfd7zXZ": "compressed by xz: unpack it first",
-    b"\x28\xb5\x2f\xfd": "compressed by zstd: unpack it first",
-    b"\x80": "a pickle, which may run code when read: write CSV or Parquet",
-    b"{": "JSON: write CSV or Parquet",
-    b"<": "HTML or XML: write CSV or Parquet",
-}
-# A cell that is a number with a decimal comma, and not one with thousands such as 1,234.
-_COMMA = r"[-+]?(?:0*,\d+|\d+,(?:\d{1,2}|\d{4,}))(?:[eE][-+]?\d+)?"
-
 
 def read_table(path):
     """Read a table of text (CSV, TSV; commas, semicolons or tabs) or Parquet, gzipped or not.
 
     What a file is, its content says, whatever its ending. Text is UTF-8, UTF-16 with its mark, or
-    else Windows' cp1252, which a note says. Decimal commas are understood where most of the
-    file's fractions have one.
+    else Windows' cp1252, which a note says. Decimal commas are understood where semicolons or tabs
+    separate the columns and no number has a point.
 
     Parameters
     ----------
@@ -70,21 +52,16 @@ def read_table(path):
     Raises
     ------
     ValueError
-        If it cannot be read as a table; the message names the file, the place and the remedy.
+        If it cannot be read as a table; the message names the file and what is wrong.
     """
     path, notes = Path(path), []
     try:
         data = path.read_bytes()
-        if data.startswith(b"\x1f\x8b"):
-            with gzip.open(io.BytesIO(data)) as stream:
-                data = stream.read(LARGEST + 1)
-            if len(data) > LARGEST:
-                raise ValueError(f"it expands to more than {LARGEST:,} bytes; unpack it first")
+        data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
         if data.startswith(b"PAR1"):
             table = pa.parquet.ParquetFile(pa.BufferReader(data)).read()
-            names = [str(k) for k in range(table.num_columns)]  # a name may stand twice
-            frame = table.rename_columns(names).to_pandas(ignore_metadata=True)
-            frame.columns, frame.index.name, decimal = table.column_names, "row", "."
+            frame = table.to_pandas(ignore_metadata=True).rename_axis(index="row")
+            decimal = "."
         else:
             frame, decimal = _read_text(data, notes)
     except (ValueError, OSError, EOFError, zlib.error, pa.ArrowException) as error:
@@ -97,23 +74,14 @@ def read_table(path):
 
 def _read_text(data, notes):
     """Decode and split; every cell stays text."""
-    what = next((what for start, what in _NO_TABLE.items() if data.startswith(start)), None)
-    if what or data[257:262] == b"ustar":
-        raise ValueError(f"it is {what or 'a tar archive: unpack it first'}")
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
-        text = data.decode(encoding)
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:
-        try:
-            text = data.decode("cp1252")
-        except UnicodeDecodeError:
-            raise ValueError("it is no text in UTF-8, UTF-16 or cp1252") from None
+        text = data.decode("cp1252")
         notes.append("The text is no UTF-8 and is read as cp1252; if names look wrong, convert it.")
-    if "\0" in text or not text.strip(" \r\n\t,;"):
+    if "\0" in text or not text.strip():
         raise ValueError("it is no text" if "\0" in text else "it is empty; write a header first")
     first = text.splitlines()[0]
-    if not first.strip(" \t,;"):
-        raise ValueError("its first line must name the columns; it is blank")
     separator = max(",;\t", key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
     if separator not in first:
         raise ValueError(f"commas, semicolons or tabs must separate columns; got {first[:60]!r}")
@@ -124,24 +92,18 @@ def _read_text(data, notes):
         ).fillna("")  # fmt: skip
     except pd.errors.ParserError as error:
         raise ValueError(
-            f"{str(error).strip().removeprefix('Error tokenizing data. C error: ')}; every line "
-            f"needs as many fields as the header ({first[:60]}), quotes in pairs, and no decimal "
-            "commas where commas separate the columns"
+            f"{str(error).strip()}; every line needs as many fields as the header ({first[:60]}), "
+            "quotes in pairs, and no decimal commas where commas separate the columns"
         ) from None
-    broken = '"' in text and cells.apply(lambda c: c.str.contains("[\r\n]")).to_numpy().any()
     frame = cells.iloc[1:].set_axis([name.strip() for name in cells.iloc[0]], axis=1)
-    frame.index = pd.RangeIndex(len(frame), name="row") if broken else frame.index + 1
-    frame.index.name = "row" if broken else "line"
+    frame.index = pd.Index(frame.index + 1, name="line")
     given = frame.apply(lambda column: column.str.strip() != "").to_numpy()
     frame = frame.loc[given.any(axis=1), (frame.columns != "") | given.any(axis=0)]
-    edge = f'["{separator}]' if separator != "," else '"'
-    commas, points = (
-        len(re.findall(rf"(?:^|{left}){number}(?={right}|\r?$)", text[:1_000_000], re.MULTILINE))
-        for number, left, right in ((_COMMA, edge, edge), (r"\d*\.\d+", *[f'["{separator}]'] * 2))
-    )
-    decimal = "," if commas and commas >= points else "."
-    notes += ["Numbers have decimal commas."] if decimal == "," else []
-    return frame, decimal
+    commas = separator != "," and re.search(r"[;\t]-?\d*,\d", text.replace('"', ""))
+    if not commas or re.search(r"\d\.\d", text):
+        return frame, "."
+    notes.append("Numbers have decimal commas.")
+    return frame, ","
 
 
 def find_column(name, present, role):
@@ -180,20 +142,21 @@ def column(frame, name, kind="number"):
     if values.ndim > 1:
         where = frame.attrs.get("name", "the table")
         raise ValueError(f"column {name!r} stands twice in {where}; rename or remove one.")
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        values = pd.Series(np.asarray(values), values.index)
-    missing = values.isna().to_numpy(bool)
-    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values)
+    numeric = pd.api.types.is_numeric_dtype(values)
+    text = values.astype(object).map(str, na_action="ignore").astype("str").str.strip()
     if kind == "label":
-        values = values if numeric else _text(values)
-        _refuse(frame, name, missing | (values == "").to_numpy(bool), "a name")
-        return values.to_numpy()
-    if pd.api.types.is_bool_dtype(values) and kind != "outcome":
-        numbers = np.full(len(values), np.nan)
-    elif numeric:
+        labels = values if numeric else text
+        _refuse(frame, name, values.isna() | (text == ""), "a name")
+        return labels.to_numpy()
+    if numeric:
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
     else:
-        numbers = _as_numbers(values, frame.attrs.get("decimal", "."), kind == "outcome")
+        text = text.str.replace("\u2212", "-", regex=False)  # a typeset minus
+        if kind == "outcome":
+            text = text.replace({"True": "1", "False": "0", "true": "1", "false": "0"})
+        if frame.attrs.get("decimal") == ",":  # a point would mark thousands
+            text = text.mask(text.str.contains(".", regex=False), "").str.replace(",", ".")
+        numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     allowed, right = KINDS[kind]
     _refuse(frame, name, ~(np.isfinite(numbers) & right(numbers)), allowed)
     if kind == "weight" and not numbers.any():
@@ -201,32 +164,15 @@ def column(frame, name, kind="number"):
     return numbers
 
 
-def _text(values):
-    return values.map(str, na_action="ignore").astype("str").str.strip()
-
-
-def _as_numbers(values, decimal, booleans):
-    """Text as numbers; NaN where it is none."""
-    text = _text(values).str.replace("\u2212", "-", regex=False)  # a typeset minus
-    if booleans:
-        text = text.replace({"True": "1", "False": "0", "true": "1", "false": "0"})
-    if decimal == ",":  # a point would mark thousands
-        text = text.mask(text.str.contains(".", regex=False), "").str.replace(",", ".", regex=False)
-    return pd.to_numeric(text, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-
-
 def _refuse(frame, name, wrong, allowed):
-    """Raise at the first cell that is wrong, and say how many more there are and where."""
+    """Raise at the first cell that is wrong, and say how many there are."""
     rows = np.flatnonzero(wrong)
-    if not len(rows):
-        return
-    value, unit = frame[name].iloc[rows[0]], frame.index.name or "row"
-    empty = pd.api.types.is_scalar(value) and str(value).strip().lower() in MISSING
-    count = " (counted from 0)" if unit == "row" else ""
-    others = ", ".join(str(frame.index[row]) for row in rows[1:6])
-    more = f", as in {others} ({len(rows):,} {unit}s in all)" if others else ""
-    file = f" of {frame.attrs['name']}" if frame.attrs.get("name") else ""
-    raise ValueError(
-        f"column {name!r} must hold {allowed} in every row; {unit} {frame.index[rows[0]]}{file}"
-        f"{count} holds {'nothing' if empty else repr(value)}{more}."
-    )
+    if len(rows):
+        value, unit = frame[name].iloc[rows[0]], frame.index.name or "row"
+        empty = pd.api.types.is_scalar(value) and (pd.isna(value) or not str(value).strip())
+        count = " (counted from 0)" if unit == "row" else ""
+        file = f" of {frame.attrs['name']}" if frame.attrs.get("name") else ""
+        raise ValueError(
+            f"column {name!r} must hold {allowed} in every row; {unit} {frame.index[rows[0]]}"
+            f"{file}{count} holds {'nothing' if empty else repr(value)}; {len(rows):,} do not."
+        )

@@ -14,7 +14,7 @@ from ..notebook import find_path
 from ..tables import column, find_column, read_table
 from ..validation import check_choice, check_integer
 
-SCALES = ("auto", "probability", "logit", "each")
+SCALES = ("auto", "probability", "logit")
 ROUNDING = 1e-6
 """A probability so little outside [0, 1] is a rounding error of 32 bits."""
 
@@ -116,10 +116,9 @@ def check_table(
         Column of groups.
     cluster : str or None, default="cluster"
         Column of clusters; without one, ids that stand in several rows are clusters.
-    scale : {"auto", "probability", "logit", "each"}, default="auto"
+    scale : {"auto", "probability", "logit"}, default="auto"
         ``"auto"`` takes columns within [0, 1] for probabilities, and columns with values on both
         sides of 0 and at least a fifth outside [0, 1] for logits (log-odds); all must be alike.
-        ``"each"`` lets the columns differ.
     weight : str or None, default="weight"
         Column of weights, at least 0, by which rows count in every number.
     id : str or None, default="id"
@@ -141,8 +140,7 @@ def check_table(
     ------
     ValueError
         If a column is missing or a value is not what it must be (column, place and value are
-        named), outcomes are all the same, a column is neither probabilities nor logits, or the
-        table is long: each id once for every model.
+        named), outcomes are all the same, or a column is neither probabilities nor logits.
 
     Examples
     --------
@@ -169,7 +167,11 @@ def check_table(
     if "k" in roles:
         out["ones"], out["counts"] = column(frame, roles["k"]), column(frame, roles["n"])
         check_votes(out["ones"], out["counts"], (f"column {k!r}", f"column {n!r}"))
-    _look_at_ids(frame, roles, out, notes)
+    if out["id"] is not None and (count := len(pd.unique(out["id"]))) < len(frame):
+        notes.append(f"Column {roles['id']} repeats: {count:,} ids in {len(frame):,} rows.")
+        if out["cluster"] is None:
+            out["cluster"] = out["id"]
+            notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
     named = _candidates(frame, roles, scale, notes) if named is None else named
     predictions = _probabilities(frame, named, scale, notes)
     if out["weight"] is not None:
@@ -199,20 +201,21 @@ def _keep_part(frame, split, part, notes):
 
 def _probabilities(frame, names, scale, notes):
     """Bring all prediction columns to probabilities; say how they were understood."""
-    kinds = {name: _kind(frame, name, scale) for name in names}
-    held = {k: ", ".join(name for name in names if kinds[name] == k) for k in SCALES[1:3]}
+    held = {"probability": [], "logit": []}
+    for name in names:
+        held[_kind(frame, name, scale)].append(name)
     if scale == "auto" and all(held.values()):
         raise ValueError(
-            f"scale: {held['probability']} look like probabilities and {held['logit']} like logits."
-            " If that is right, set scale='each'; if not, 'probability' or 'logit'."
+            f"scale: {', '.join(held['probability'])} look like probabilities and "
+            f"{', '.join(held['logit'])} like logits; bring them to one scale, or set scale to "
+            "'probability' or 'logit'."
         )
-    how = "as told" if scale in held else "found by their range"
-    notes += [f"{kind.capitalize()} columns ({how}): {of}." for kind, of in held.items() if of]
-    out = {}
+    (kind,), out = (kind for kind, of in held.items() if of), {}
+    notes.append(f"{kind.capitalize()} columns: {', '.join(names)}.")
     for name in names:
         values = column(frame, name)
-        out[name] = expit(values) if kinds[name] == "logit" else np.clip(values, 0, 1)
-        if moved := sum((out[name] != values) & (kinds[name] == "probability")):
+        out[name] = expit(values) if kind == "logit" else np.clip(values, 0, 1)
+        if moved := kind == "probability" and np.sum(out[name] != values):
             notes.append(f"Column {name}: {moved} rows outside [0, 1] by rounding count as 0 or 1.")
         if certain := np.isin(out[name], (0, 1)).sum():
             notes.append(f"Column {name} is certain (0 or 1) in {certain:,} rows.")
@@ -279,13 +282,13 @@ def draw_example(n=3000, seed=0):
 USUAL = ("p", "group", "cluster", "weight", "id", "split")
 """Roles that a column takes by its name, unless a parameter says otherwise."""
 
-_ASIDE = {  # what a column of numbers holds that is no prediction, by its name
-    "ids": "index idx id ids row rows row_id row_number nr no # case case_id patient patient_id "
-    "subject subject_id sample_id image_id key uuid seed",
-    "weights": "weight weights w wt sample_weight sample_weights sampleweight case_weight",
-    "dates or times": "date dates time timestamp datetime year month day hour week season",
-    "parts of the data": "split fold folds part partition",
-}
+_ASIDE = (
+    "index idx id ids row rows row_id row_number nr no # case case_id patient patient_id subject "
+    "subject_id sample_id image_id key uuid seed weight weights w wt sample_weight sample_weights "
+    "sampleweight case_weight date dates time timestamp datetime year month day hour week season "
+    "split fold folds part partition"
+)
+"""Names of columns of numbers that hold no predictions."""
 
 
 def _find_roles(present, y, wanted):
@@ -312,25 +315,6 @@ def _named_columns(columns, present, roles):
     return names
 
 
-def _look_at_ids(frame, roles, out, notes):
-    """Refuse a long table; rows of one id are a cluster."""
-    if out["id"] is None or (count := len(pd.unique(out["id"]))) == len(frame):
-        return
-    for name in [c for c in frame if frame[c].ndim == 1 and c not in roles.values()]:
-        pairs = pd.DataFrame({"id": out["id"], "of": frame[name].map(str).to_numpy()})
-        values = pairs["of"].nunique()
-        if values > 1 and values * count == len(frame) and not pairs.duplicated().any():
-            raise ValueError(
-                f"column {roles['id']!r} repeats: each of {count:,} ids stands once for each of "
-                f"{values} values of {name!r}. If these are models, give each its own column; if "
-                f"not, set id to None and cluster to {roles['id']!r}."
-            )
-    notes.append(f"Column {roles['id']} repeats: {count:,} ids in {len(frame):,} rows.")
-    if out["cluster"] is None:
-        out["cluster"] = out["id"]
-        notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
-
-
 def _candidates(frame, roles, scale, notes):
     """The columns of numbers that may be predictions; `notes` say what the others are."""
     taken, out, binary = set(roles.values()), [], []
@@ -343,17 +327,10 @@ def _candidates(frame, roles, scale, notes):
                 raise  # numbers were meant
             notes.append(f"Not numeric, and left out: {name} ({text.iloc[0]!r}).")
             continue
-        if reason := _not_a_prediction(name, values, taken):
-            notes.append(f"Column {name} {reason}: it is left out.")
-        elif np.isin(values, (0, 1)).all():
-            binary.append(name)
-        elif scale == "logit" and values.min() >= 0 and (values == np.round(values)).all():
-            raise ValueError(
-                f"column {name!r} holds whole numbers and none below 0, which logits hardly are. "
-                "Name the prediction columns in columns."
-            )
+        if reason := _not_a_prediction(name, values, taken, scale):
+            notes.append(f"Column {name} {reason}: it is left out unless columns names it.")
         else:
-            out.append(name)
+            (binary if np.isin(values, (0, 1)).all() else out).append(name)
     left = ": it is left out unless columns names it" if out else ""
     notes += [f"Column {name} holds only 0 and 1, as outcomes do{left}." for name in binary]
     if not out + binary:
@@ -363,18 +340,17 @@ def _candidates(frame, roles, scale, notes):
     return out or binary
 
 
-def _not_a_prediction(name, values, taken):
+def _not_a_prediction(name, values, taken, scale):
     """Why a column of numbers is not taken for predictions unless it is named; empty if it is."""
     plain = name.strip().casefold().replace(" ", "_")
     if re.fullmatch(r"unnamed:_\d+|__index_level_\d+__|", plain):
         return "has no name"
     if (base := re.fullmatch(r"(.+)\.\d+", name)) and base[1] in taken:
         return f"repeats {base[1]}"
-    for kind, names in _ASIDE.items():
-        if plain in names.split():
-            again = kind == "ids" and len(np.unique(values)) < len(values)
-            use = "weight" if kind == "weights" else "cluster" if again else ""
-            return f"holds {kind}, by its name" + (f"; to use it set {use}={name!r}" if use else "")
-    whole = len(values) > 2 and values.min() >= 0 and np.array_equal(values, np.round(values))
-    dense = whole and np.ptp(values) < 2 * len(values) and len(np.unique(values)) == len(values)
-    return "counts the rows" if dense else ""
+    if plain in _ASIDE.split():
+        return "holds no predictions, by its name"
+    if len(values) < 3 or values.min() < 0 or (values != np.round(values)).any():
+        return ""
+    dense = np.ptp(values) < 2 * len(values) and len(np.unique(values)) == len(values)
+    few = scale == "logit" and values.max() > 1  # which logits hardly are
+    return "counts the rows" if dense else "holds whole numbers" if few else ""
