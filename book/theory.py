@@ -127,7 +127,7 @@ ax = figures.landscape(panels["aspect ratio"], gamma)
 # $$
 #
 # What is left to integrate is smooth in $K_1$ and $K_2$ at any norm: 34 points for each give fifteen
-# digits (`probnb.theory.errors`). The same trick yields the expected cross entropy and the whole
+# digits (`probnb.theory.model`). The same trick yields the expected cross entropy and the whole
 # reliability curve $q \mapsto P(y = 1 \mid \hat p = q)$.
 #
 # ## Early learning: Theorem A.1

@@ -17,8 +17,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ndtr
 
 from ..validation import check_choice, check_integer, check_number
-from .errors import exact_mse, mean_slope, mse, slope_bend
-from .model import check_step
+from .model import check_step, exact_mse, mean_slope, mse, slope_bend
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from probnb.theory.descent import (
     record_at,
     sgd,
 )
-from probnb.theory.errors import mean_slope
-from probnb.theory.model import Model, draw, max_margin, stable_step
+from probnb.theory.model import Model, draw, max_margin, mean_slope, stable_step
 
 SMALL = Model(n=60, kappa=0.5, gamma=2.0, replicates=3, seed=4)
 

@@ -17,7 +17,7 @@ from probnb.theory import (
     mse_parts,
     reliability,
 )
-from probnb.theory.errors import (
+from probnb.theory.model import (
     mean_sigmoid,
     mean_slope,
     product_moment,
