@@ -55,6 +55,8 @@ def read_table(path):
         If it cannot be read as a table; the message names the file and what is wrong.
     """
     path, notes = Path(path), []
+    if path.is_dir():
+        raise ValueError(f"{path.name} is a folder; give one file of it.")
     try:
         data = path.read_bytes()
         data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data

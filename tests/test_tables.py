@@ -123,7 +123,7 @@ def test_what_is_no_table_is_named(tmp_path):
     refused(tmp_path, plain().to_parquet()[:-30], "Parquet", name="x.parquet")
     refused(tmp_path, b"y,m\n1,0.5\0\n", "no text")
     refused(tmp_path, bytes(range(256)) * 4, "character maps to")
-    with pytest.raises(ValueError, match="Is a directory"):
+    with pytest.raises(ValueError, match="is a folder; give one file"):
         read_table(tmp_path)
 
 
