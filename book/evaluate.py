@@ -46,8 +46,6 @@ weight = "weight"  # how much a row counts, if present
 id = "id"  # names of rows, if present
 split = "split"  # parts of the data, if present; None: judge all rows
 part = "test"  # the part to judge
-k = None  # ones among repeated outcomes that the predictions have not seen, with
-n = None  # the number of all of these
 scale = "auto"  # auto, probability, logit
 reference = None  # compare with this column; None: all pairs
 bins = 15  # of the diagrams and the decomposition
@@ -59,8 +57,8 @@ from probnb.notebook import check_parameters, find_path
 
 check_parameters(
     globals(),
-    "predictions columns y p group cluster weight id split part k n scale reference bins "
-    "replicates seed",
+    "predictions columns y p group cluster weight id split part scale reference bins replicates "
+    "seed",
 )
 if predictions is not None:
     find_path(predictions, "predictions")
@@ -83,7 +81,7 @@ from probnb.report import make_report, read_predictions
 
 table = read_predictions(
     predictions, columns, y=y, p=p, group=group, cluster=cluster, weight=weight, id=id,
-    split=split, part=part, scale=scale, k=k, n=n,
+    split=split, part=part, scale=scale,
 )  # fmt: skip
 report = make_report(table, reference, bins, replicates, seed)
 
@@ -139,17 +137,6 @@ report.show("pairs")
 
 # %%
 report.show("parts")
-
-# %% [markdown]
-# ## How far from the true probabilities?
-#
-# Where each case's outcome was observed several times (`k` of `n`), the squared distance from the true
-# probability can be estimated without bias though nobody knows that probability: the noise of the share k/n
-# is known and taken off. The estimate may therefore be negative near 0. The divergence KL_p has a bias; the
-# table says how large it is at most, and its interval is wider by that.
-
-# %%
-report.show("distances")
 
 # %% [markdown]
 # ## Reliability diagrams

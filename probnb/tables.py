@@ -176,5 +176,5 @@ def _refuse(frame, name, wrong, allowed):
         file = f" of {frame.attrs['name']}" if frame.attrs.get("name") else ""
         raise ValueError(
             f"column {name!r} must hold {allowed} in every row; {unit} {frame.index[rows[0]]}"
-            f"{file}{count} holds {'nothing' if empty else repr(value)}; {len(rows):,} do not."
+            f"{file}{count} holds {'nothing' if empty else repr(value)} ({len(rows):,} {unit}s in all)."
         )

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..calibrators import CALIBRATORS, PlattScaling, gain_parts, logits_from_probabilities
 from ..calibrators.base import cross_fit_folds
 from ..metrics.binning import BINS, brier_decomposition, ece, reliability_bins
-from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
+from ..metrics.differences import clustered_mean, compare, proportion_interval
 from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
 from ..metrics.sample import FEWEST, effective_rows
@@ -91,30 +91,6 @@ def paired_table(boot, reference=None):
                               "distinct": gap.resolved, "text": gap.text(1, 4)}  # fmt: skip
     out = pd.DataFrame.from_dict(rows, orient="index")
     return out.rename_axis(["a", "b", "metric"]) if rows else out
-
-
-def distance_table(table):
-    """Distance of every column from the true probabilities, by repeated outcomes.
-
-    Parameters
-    ----------
-    table : PredictionTable
-        Checked predictions with repeated outcomes.
-
-    Returns
-    -------
-    DataFrame
-        One row per column: ``mse_p`` and ``kl_p`` by `probnb.metrics.repeated_distance`, each with
-        ``_low``, ``_high`` and ``_bias``, at most how much of it is bias.
-    """
-    rows = {name: {} for name in table.predictions if table.ones is not None}
-    about = {"weights": table.weight, "groups": table.cluster}
-    for name, metric in itertools.product(rows, ("mse_p", "kl_p")):
-        p_hat = table.predictions[name]
-        found = repeated_distance(table.ones, table.counts, p_hat, metric, **about)
-        rows[name] |= {metric: found.value, f"{metric}_low": found.low,
-                       f"{metric}_high": found.high, f"{metric}_bias": found.bias}  # fmt: skip
-    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def decomposition_table(table, bins=BINS):

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from ..metrics.votes import check_votes
 from ..notebook import find_path
 from ..tables import column, find_column, read_table
 from ..validation import check_choice, check_integer
@@ -39,8 +38,6 @@ class PredictionTable:
         How much each row counts, above 0.
     id : ndarray of shape (n,) or None
         Names of the rows.
-    ones, counts : ndarray of shape (n,) or None
-        Outcomes 1, and all outcomes, of a row that was observed more than once.
     notes : tuple of str
         What was read, how it was understood and what was left out.
     """
@@ -52,8 +49,6 @@ class PredictionTable:
     cluster: np.ndarray | None = None
     weight: np.ndarray | None = None
     id: np.ndarray | None = None
-    ones: np.ndarray | None = None
-    counts: np.ndarray | None = None
     notes: tuple = ()
 
     @property
@@ -97,7 +92,7 @@ def read_predictions(path=None, columns=None, **settings):
 
 def check_table(
     frame, columns=None, y="y", p="p", group="group", cluster="cluster", scale="auto",
-    weight="weight", id="id", split="split", part="test", k=None, n=None,
+    weight="weight", id="id", split="split", part="test",
 ):  # fmt: skip
     """Check a table of predictions and turn logits into probabilities.
 
@@ -127,9 +122,6 @@ def check_table(
         Column that says to which part of the data a row belongs.
     part : str, default="test"
         The part to judge; all rows are, with a note, where no row belongs to it.
-    k, n : str, optional
-        Columns of repeated outcomes, k ones of n in all (n at least 2), which the predictions
-        have not seen. They stand in place of `p`: the distance from it is then estimated.
 
     Returns
     -------
@@ -149,14 +141,11 @@ def check_table(
     [0.119, 0.5, 0.953]
     """
     check_choice(scale, SCALES, "scale")
-    if (k is None) != (n is None):
-        raise ValueError(f"k and n must be columns, or both None; got {k!r} and {n!r}.")
     if "name" not in frame.attrs:  # not from `read_table`: rows count from 0
         frame = frame.reset_index(drop=True)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     notes, present = list(frame.attrs.get("notes", ())), list(frame.columns)
-    wanted = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
-              "split": split, "k": k, "n": n}  # fmt: skip
+    wanted = dict(zip(USUAL, (p, group, cluster, weight, id, split)))
     roles = _find_roles(present, y, wanted)
     named = None if columns is None else _named_columns(columns, present, roles)
     frame = _keep_part(frame, roles.get("split"), part, notes)
@@ -164,9 +153,6 @@ def check_table(
     for role, kind in (("weight", "weight"), ("p", "probability"), ("group", "label"),
                        ("cluster", "label"), ("id", "label")):  # fmt: skip
         out[role] = column(frame, roles[role], kind) if role in roles else None
-    if "k" in roles:
-        out["ones"], out["counts"] = column(frame, roles["k"]), column(frame, roles["n"])
-        check_votes(out["ones"], out["counts"], (f"column {k!r}", f"column {n!r}"))
     if out["id"] is not None and (count := len(pd.unique(out["id"]))) < len(frame):
         notes.append(f"Column {roles['id']} repeats: {count:,} ids in {len(frame):,} rows.")
         if out["cluster"] is None:
@@ -293,7 +279,7 @@ _ASIDE = (
 
 def _find_roles(present, y, wanted):
     """Which column has which role; a usual name counts where a column has it and no other role."""
-    usual = [role for role, name in wanted.items() if role in USUAL and name == role]
+    usual = [role for role, name in wanted.items() if name == role]
     told = {r: name for r, name in wanted.items() if name is not None and r not in usual}
     roles = {role: find_column(name, present, role) for role, name in ({"y": y} | told).items()}
     taken = set(roles.values())

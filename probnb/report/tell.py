@@ -52,8 +52,8 @@ class Report:
     boot : probnb.metrics.resampling.Bootstrap
         Metrics and their resamples.
     tables : dict of str to DataFrame
-        "metrics", "pairs", "distances", "decomposition", "calibration", "groups", "gains" and
-        "parts", from the functions of `probnb.report.judge`; empty where there is nothing to say.
+        "metrics", "pairs", "decomposition", "calibration", "groups", "gains" and "parts", from the
+        functions of `probnb.report.judge`; empty where there is nothing to say.
     """
 
     table: PredictionTable
@@ -111,7 +111,7 @@ class Report:
 
         Parameters
         ----------
-        part : {"metrics", "pairs", "distances", "decomposition", "calibration", "groups", \
+        part : {"metrics", "pairs", "decomposition", "calibration", "groups", \
 "gains", "parts"}
             Which one.
 
@@ -179,7 +179,6 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
         "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),
         "pairs": judge.paired_table(boot, reference),
         "decomposition": judge.decomposition_table(table, bins),
-        "distances": judge.distance_table(table),
         "calibration": judge.calibration_table(table),
         "groups": judge.group_table(table),
         "gains": judge.calibration_gains(table, seed=seed),
@@ -289,15 +288,6 @@ def calibration_cells(off):
     return pd.DataFrame(cells, index=off.index)
 
 
-def distance_cells(found):
-    """Distances from the true probabilities; what of them may be bias."""
-    cells = {}
-    for m in ("mse_p", "kl_p"):
-        cells[LABELS[m]] = list(map(_cell, found[m], found[f"{m}_low"], found[f"{m}_high"]))
-    cells["of KL_p, at most bias"] = list(map(number, found["kl_p_bias"]))
-    return pd.DataFrame(cells, index=found.index)
-
-
 def group_cells(groups):
     """Predictions and outcomes of each group; predictions that are off end in an asterisk."""
     star = groups["off"].map({True: " *", False: ""})
@@ -325,7 +315,6 @@ def part_cells(parts):
 FORMS = {
     "metrics": metric_cells,
     "pairs": pair_cells,
-    "distances": distance_cells,
     "decomposition": lambda parts: parts.map(number),
     "calibration": calibration_cells,
     "groups": group_cells,

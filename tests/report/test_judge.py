@@ -78,7 +78,7 @@ def test_decomposition_adds_up(table, bins):
 
 
 def test_p_values_of_calibrated_predictions_are_uniform_and_ece_null_is_their_mean():
-    rows = [calibration_table(drawn(500, seed)).loc["a"] for seed in range(80)]
+    rows = [calibration_table(drawn(500, seed)).loc["a"] for seed in range(50)]
     rows = pd.DataFrame(rows)
     assert kstest(rows["bias_p"], "uniform").pvalue > 0.001
     assert kstest(rows["bins_p"], "uniform").pvalue > 0.001
@@ -392,7 +392,7 @@ def test_weights_count_rows_as_often():
 
 def test_weighted_tests_of_calibration_keep_their_level():
     rows = []
-    for seed in range(80):
+    for seed in range(50):
         rng = np.random.default_rng(seed)
         s = rng.normal(size=300)
         y, weight = (rng.random(300) < expit(s)).astype(int), rng.exponential(size=300)
@@ -416,9 +416,8 @@ def test_the_report_holds_every_part_and_says_what_is_missing():
     assert set(report.tables["pairs"].index.get_level_values("b")) == {"noisy"}
     assert "20 resamples of 300 rows." in report.what_was_read()
     assert report.in_short()._repr_markdown_().startswith("**")
-    for part in set(FORMS) - {"distances"}:
+    for part in FORMS:
         assert "<table" in report.show(part)
-    assert report.show("distances").startswith("Nothing to show")
     one = check_table(pd.DataFrame({"y": [0] * 15 + [1], "m": np.linspace(0.1, 0.9, 16)}))
     report = make_report(one, replicates=20)
     for part in ("pairs", "groups", "gains"):
@@ -431,25 +430,3 @@ def test_the_report_holds_every_part_and_says_what_is_missing():
         make_report(one, reference="n")
     with pytest.raises(ValueError, match="replicates must be an integer of at least 2"):
         make_report(one, replicates=1)
-
-
-def test_repeated_outcomes_stand_in_for_the_truth():
-    rng = np.random.default_rng(0)
-    frame = draw_example(3000)
-    frame["votes"] = rng.integers(2, 12, 3000)
-    frame["yes"] = rng.binomial(frame["votes"], frame["p"])
-    report = make_report(check_table(frame, k="yes", n="votes"), replicates=20)
-    assert list(report.table.predictions) == ["careful", "overconfident", "noisy"]
-    for name, row in report.tables["distances"].iterrows():
-        half = (row["mse_p_high"] - row["mse_p_low"]) / 2  # about two standard errors
-        assert abs(row["mse_p"] - report.boot.point.loc[name, "mse_p"]) < 2 * half < 0.01
-    assert "<table" in report.show("distances")
-    cell = report.cells("distances").loc["careful", "of KL_p, at most bias"]
-    assert float(cell) == pytest.approx(
-        report.tables["distances"].loc["careful", "kl_p_bias"], abs=1e-4
-    )
-    for change in ({"yes": frame["votes"] + 1}, {"votes": 1}, {"yes": 0.5}):
-        with pytest.raises(ValueError, match=r"column '(yes|votes)' must"):
-            check_table(frame.assign(**change), k="yes", n="votes")
-    with pytest.raises(ValueError, match="k and n must be columns, or both None"):
-        check_table(frame, k="yes")
