@@ -174,7 +174,8 @@ def _refuse(frame, name, wrong, allowed):
         empty = pd.api.types.is_scalar(value) and (pd.isna(value) or not str(value).strip())
         count = " (counted from 0)" if unit == "row" else ""
         file = f" of {frame.attrs['name']}" if frame.attrs.get("name") else ""
+        value = "nothing" if empty else repr(value)
         raise ValueError(
             f"column {name!r} must hold {allowed} in every row; {unit} {frame.index[rows[0]]}"
-            f"{file}{count} holds {'nothing' if empty else repr(value)} ({len(rows):,} {unit}s in all)."
+            f"{file}{count} holds {value} ({len(rows):,} {unit}s in all)."
         )

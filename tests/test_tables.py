@@ -91,7 +91,7 @@ def test_single_cells_are_named(tmp_path, cell, words):
     text = pd.DataFrame({"y": Y, "m": [cell if k == 3 else v for k, v in enumerate(M)]})
     text = text.to_csv(index=False)
     refused(tmp_path, text, "'m'", f"line 5 of mine.csv {words}", kind="probability")
-    refused(tmp_path, text.replace("0,0.858", "\n0,bad"), "line 5", "2 lines in all", kind="probability")
+    refused(tmp_path, text.replace("0,0.858", "\n0,bad"), "line 5", "2 lines", kind="probability")
 
 
 def test_lines_are_counted_as_in_the_file(tmp_path):

@@ -95,7 +95,7 @@ def with_values(frame, column, values):
     "change, match",
     [
         (lambda f: f.drop(columns="y"), "y: the column must be one of .*; got 'y'"),
-        (lambda f: with_values(f, "noisy", {3: np.nan, 7: np.nan}), "row 3 .* holds nothing .2 rows in all"),
+        (lambda f: with_values(f, "noisy", {3: np.nan, 7: np.nan}), "row 3 .* nothing .2 rows in"),
         (lambda f: with_values(f, "y", {5: np.nan}), "'y' must hold 0 or 1 .* row 5 .* nothing"),
         (lambda f: with_values(f, "group", {5: None}), "'group' must hold a name .* row 5"),
         (lambda f: with_values(f, "y", {5: 2}), "'y' must hold 0 or 1 .* row 5 .*2"),

@@ -6,7 +6,7 @@ import torch
 from scipy.integrate import dblquad
 from scipy.special import expit
 
-from probnb.theory import exact_mse
+from probnb.theory import Model, draw, exact_mse, max_margin, mean_slope, stable_step
 from probnb.theory.descent import (
     collapsed,
     flow_gap,
@@ -17,7 +17,6 @@ from probnb.theory.descent import (
     record_at,
     sgd,
 )
-from probnb.theory.model import Model, draw, max_margin, mean_slope, stable_step
 
 SMALL = Model(n=60, kappa=0.5, gamma=2.0, replicates=3, seed=4)
 

@@ -13,14 +13,12 @@ from scipy.special import expit, logit
 from probnb.theory import (
     exact_mse,
     geometry,
-    mse,
-    mse_parts,
-    reliability,
-)
-from probnb.theory.model import (
     mean_sigmoid,
     mean_slope,
+    mse,
+    mse_parts,
     product_moment,
+    reliability,
     slope_bend,
 )
 

@@ -8,7 +8,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import binom
 from sklearn.svm import SVC
 
-from probnb.theory.model import (
+from probnb.theory import (
     critical_dimension,
     max_margin,
     separability_threshold,

@@ -8,10 +8,9 @@ import pandas as pd
 import seaborn as sns
 
 from ...plots import COLOURS, CYCLE
-from ...theory import fresh_predictions, mse, mse_parts, reliability
+from ...theory import fresh_predictions, mse, mse_parts, reliability, separability_threshold
 from ...theory.compare import against_baseline
 from ...theory.descent import collapsed
-from ...theory.model import separability_threshold
 
 _MSE = r"MSE$_p$ $\times$ 100"
 

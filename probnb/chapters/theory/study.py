@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ...theory import descent
+from ...theory import critical_dimension, descent, draw, max_margin, stable_step
 from ...theory.compare import against_baseline
-from ...theory.model import critical_dimension, draw, max_margin, stable_step
 from ...validation import check_choice, check_integer, check_number
 
 SMOKE = {
