@@ -1,6 +1,6 @@
 """Hostile and merely odd inputs: an answer without an unannounced NaN, or an error with a name.
 
-PROBNB_FUZZ sets about how many inputs the tests of one area share (1,000 in ordinary runs; 100,000
+PROBNB_FUZZ sets about how many inputs the tests of one area share (400 in ordinary runs; 100,000
 at night).
 """
 
@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-INPUTS = int(os.environ.get("PROBNB_FUZZ", "1000"))
+INPUTS = int(os.environ.get("PROBNB_FUZZ", "400"))
 
 
 def fuzz(share=1.0):
@@ -243,8 +243,7 @@ def tables(draw):
 @given(frame=tables(), bins=st.integers(0, 15), replicates=st.integers(1, 5))
 @fuzz(0.04)
 def test_report(frame, bins, replicates):
-    from probnb.report import check_table, make_report
-    from probnb.report.tell import FORMS
+    from probnb.report import FORMS, check_table, make_report
 
     cluster = "cluster" if "cluster" in frame else None
     table = only_named_errors(lambda: check_table(frame, cluster=cluster), "column")

@@ -1,7 +1,26 @@
-"""The report on anybody's predictions: `read` reads, `judge` computes, `tell` shows."""
+"""The report on anybody's predictions: tables of cells, one table of verdicts, few sentences.
 
+`read` reads a table and checks it, `judge` computes a table of numbers for each question; here they
+become a page.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..calibrators import CALIBRATORS, PARTS
+from ..metrics import METRICS
+from ..metrics.resampling import Bootstrap
+from ..metrics.sample import FEWEST
+from ..validation import check_choice
+from . import judge
+from .judge import DOUBT
 from .read import PredictionTable, check_table, draw_example, read_predictions
-from .tell import Report, make_report
 
 __all__ = [
     "PredictionTable",
@@ -11,3 +30,362 @@ __all__ = [
     "make_report",
     "read_predictions",
 ]
+
+FEW = 20
+"""With fewer clusters a resample of them is told to be rough."""
+
+SMALL = 0.001
+"""A gain below this share of the Brier score is called small, however sure it is."""
+
+_ORDER = {
+    "ordinary": "better than chance",
+    "chance": "no better than chance",
+    "few": "not told",
+    "constant": "all predictions are the same",
+    "separated": "separates these rows without an error",
+    "inverted": "inverted: is a label swapped?",
+}
+
+
+class Text(str):
+    """Markdown that a notebook shows as such."""
+
+    def _repr_markdown_(self):
+        return str(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a table of predictions says; made by `make_report`.
+
+    Attributes
+    ----------
+    table : PredictionTable
+        The rows judged.
+    boot : probnb.metrics.resampling.Bootstrap
+        Metrics and their resamples.
+    tables : dict of str to DataFrame
+        "metrics", "pairs", "decomposition", "calibration", "groups", "gains" and "parts", from the
+        functions of `probnb.report.judge`; empty where there is nothing to say.
+    """
+
+    table: PredictionTable
+    boot: Bootstrap
+    tables: dict
+
+    def in_short(self):
+        """Which column is best, in a sentence, and verdicts on each, in one table (Markdown)."""
+        brier, off, rows = self.boot.point["brier"], self.tables["calibration"], {}
+        best, groups, pairs = brier.idxmin(), self.tables["groups"], self.tables["pairs"].iterrows()
+        gaps = {a if b == best else b: row for (a, b, metric), row in pairs
+                if metric == "brier" and best in (a, b)}  # fmt: skip
+        told = sum(row["distinct"] for row in gaps.values())
+        lead = f"**{escape(best)}** has the lowest Brier score, {number(brier[best])}"
+        lead += f"; these rows tell it from {told} of {len(gaps)} others." if gaps else "."
+        for name in brier.index:
+            against = "best" if name == best else "not compared"
+            if (gap := gaps.get(name)) is not None:
+                told = "told apart" if gap["distinct"] else "not told apart"
+                against = f"{number(abs(gap['difference']), sign='+')} ({told})"
+            bad = [] if groups.empty else groups["off"].xs(name, level="column")
+            advice = advise(name, self.tables["gains"], off.loc[name, "order"])
+            last = f"off in {sum(bad)} of {len(bad)}", advice
+            words = describe(name, off, self.boot)
+            rows[escape(name)] = [number(brier[name]), against, *words, *last]
+        head = ["Brier", "less the best", "mean", "order", "spread", "bins", "groups", "calibrate?"]
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=head)
+        none = ["less the best"] * (len(rows) == 1) + ["groups"] * groups.empty
+        table = _narrow(table.drop(columns=none))
+        lines = [["", *table], ["---"] * (len(table.columns) + 1), *map(list, table.itertuples())]
+        return Text("\n".join([lead, "", *(f"| {' | '.join(line)} |" for line in lines)]))
+
+    def what_was_read(self):
+        """What was read, how it was understood, and what intervals and verdicts rest on."""
+        table, units = self.table, self.table.units
+        kind = "rows" if table.cluster is None else "clusters"
+        share = np.average(table.y, weights=table.weight)
+        notes = [
+            *table.notes,
+            f"{len(table.y):,} rows, {share:.2%} with outcome 1.",
+            "Intervals cover 95 %; those of metrics and differences rest on "
+            f"{len(self.boot.samples):,} resamples of {units:,} {kind}.",
+            f"A verdict that a column is off (mean, bins, inverted) has p < {DOUBT}.",
+        ]
+        if units < FEWEST:
+            notes.append(f"Fewer than {FEWEST} {kind} ({units}): no interval can be had.")
+        elif kind == "clusters" and units < FEW:
+            notes.append(f"{units} clusters are few: intervals may be too short.")
+        if table.group is not None and (count := len(pd.unique(table.group))) > judge.LARGEST:
+            notes.append(f"Of {count:,} groups, the {judge.LARGEST} largest are shown.")
+        return Text("\n".join(f"- {note}" for note in notes))
+
+    def cells(self, part):
+        """One of the tables as text, each number over its interval.
+
+        Parameters
+        ----------
+        part : {"metrics", "pairs", "decomposition", "calibration", "groups", \
+"gains", "parts"}
+            Which one.
+
+        Returns
+        -------
+        DataFrame
+            Cells to show; empty where there is nothing to say.
+        """
+        held = self.tables[check_choice(part, FORMS, "part")]
+        return held if held.empty else FORMS[part](held)
+
+    def show(self, part):
+        """One of the tables as a page shows it, or a sentence that says why there is none.
+
+        Parameters
+        ----------
+        part : str
+            As in `cells`.
+
+        Returns
+        -------
+        str
+            HTML, or Markdown, that a notebook shows as such.
+        """
+        cells = self.cells(part)
+        none = f"Nothing to show: these rows and columns allow no table of {part}."
+        return Text(none) if cells.empty else show_table(cells)
+
+
+def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
+    """Judge a table of predictions in every way that the report has.
+
+    Parameters
+    ----------
+    table : PredictionTable
+        From `read_predictions` or `check_table`.
+    reference : str, optional
+        Compare each other column with this one; by default all pairs.
+    bins : int, default=15
+        Quantile bins of the decomposition, at most as many as rows.
+    replicates : int, default=1000
+        Resamples, lowered for large tables.
+    seed : int, default=0
+        Seed of the resamples and of the folds.
+
+    Returns
+    -------
+    Report
+        All tables of the report.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range or `reference` is not one of the columns.
+
+    Examples
+    --------
+    >>> from probnb.report import check_table, draw_example
+    >>> report = make_report(check_table(draw_example(300)), replicates=20)
+    >>> report.in_short()[:33]
+    '**careful** has the lowest Brier '
+    """
+    boot = judge.resample(table, replicates, seed)
+    tables = {
+        "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),
+        "pairs": judge.paired_table(boot, reference),
+        "decomposition": judge.decomposition_table(table, bins),
+        "calibration": judge.calibration_table(table),
+        "groups": judge.group_table(table),
+        "gains": judge.calibration_gains(table, seed=seed),
+        "parts": judge.gain_parts_table(table, reference, seed),
+    }
+    return Report(table, boot, tables)
+
+
+def describe(name, off, boot):
+    """Verdicts on one column: its mean, how it orders the outcomes, its spread, its bins.
+
+    Parameters
+    ----------
+    name : str
+        The prediction column.
+    off : DataFrame
+        From `probnb.report.judge.calibration_table`.
+    boot : probnb.metrics.resampling.Bootstrap
+        From `probnb.report.judge.resample`.
+
+    Returns
+    -------
+    list of str
+        Four verdicts.
+    """
+    row, (low, high) = off.loc[name], (frame.loc[name, "auc"] for frame in boot.interval())
+    order, ends = row["order"], (row["slope_low"], row["slope_high"])
+    if boot.units < FEWEST:
+        order = "few"
+    elif order == "ordinary" and not low > 0.5:
+        order = "inverted" if high < 0.5 else "chance"
+    spread = "too extreme" if ends[1] < 1 else "too timid" if ends[0] > 1 else "right"
+    if math.isnan(ends[0]) or (ends[0] < 0.5 and ends[1] > 2) or order in ("inverted", "separated"):
+        spread = "not told"
+    slope = f" (slope {number(row['slope'], 2)})" if math.isfinite(row["slope"]) else ""
+    side = f"too {'high' if row['bias'] > 0 else 'low'} by {number(abs(row['bias']))}"
+    mean, bins = (
+        "not told" if math.isnan(p) else off if p < DOUBT else right
+        for p, off, right in ((row["bias_p"], side, "as observed"),
+                              (row["bins_p"], "off", "as chance makes"))
+    )  # fmt: skip
+    return [mean, _ORDER[order], spread + slope, bins]
+
+
+def advise(name, gains, order="ordinary"):
+    """Whether to calibrate one column after the fact, and with what: a verdict.
+
+    Parameters
+    ----------
+    name : str
+        The prediction column.
+    gains : DataFrame
+        From `probnb.report.judge.calibration_gains`.
+    order : str, default="ordinary"
+        From `probnb.report.judge.calibration_table`.
+
+    Returns
+    -------
+    str
+        The verdict.
+    """
+    if order == "inverted":
+        return "first find out which outcome it predicts"
+    if gains.empty:
+        return "too few rows to tell"
+    rows = gains.loc[name]
+    sure = rows[rows["brier_low"] > 0]
+    if sure.empty:
+        return "no: every one harms" if rows["brier_high"].max() < 0 else "no gain beyond chance"
+    best = (sure["brier_gain"] >= 0.95 * sure["brier_gain"].max()).idxmax()  # the simplest of these
+    if sure.loc[best, "brier_gain"] < SMALL * sure.loc[best, "brier"]:
+        return "no: the gain is below a thousandth"
+    return f"yes: {CALIBRATORS[best].label}, gain {number(sure.loc[best, 'brier_gain'])}"
+
+
+LABELS = {name: metric.label for name, metric in METRICS.items()}
+
+WIDTH = 90
+"""Characters that a line of a table has on the page."""
+
+
+def metric_cells(metrics):
+    """Metrics over their intervals; a row a metric where there are few columns."""
+    point, low, high = (metrics.loc[part] for part in ("value", "low", "high"))
+    cells = {LABELS[m]: list(map(_cell, point[m], low[m], high[m])) for m in metrics}
+    return _narrow(pd.DataFrame(cells, index=point.index))
+
+
+def pair_cells(pairs):
+    """Paired differences; those whose interval leaves out 0 end in an asterisk."""
+    text = pairs["text"].str.replace(" [", "\n[") + pairs["distinct"].map({True: " *", False: ""})
+    wide = text.unstack("metric", sort=False).rename(columns=LABELS).rename_axis(columns=None)
+    wide.index = [f"{a} − {b}" for a, b in wide.index]
+    return _narrow(wide)
+
+
+def calibration_cells(off):
+    """How each column is off, with intervals and p-values."""
+    slopes = off[["slope", "slope_low", "slope_high"]].itertuples(index=False)
+    cells = {
+        "bias": [f"{number(b, sign='+')}\n{_p(p)}" for b, p in zip(off["bias"], off["bias_p"])],
+        "slope": [_cell(*slope, digits=2) for slope in slopes],
+        "bins": off["bins_p"].map(_p),
+        "ECE": off["ece"].map(number),
+        "ECE if calibrated": off["ece_null"].map(number),
+    }
+    return pd.DataFrame(cells, index=off.index)
+
+
+def group_cells(groups):
+    """Predictions and outcomes of each group; predictions that are off end in an asterisk."""
+    star = groups["off"].map({True: " *", False: ""})
+    observed = list(map(_cell, groups["observed"], groups["low"], groups["high"]))
+    cells = groups[["rows"]].map("{:,}".format)
+    return cells.assign(predicted=groups["predicted"].map(number) + star, observed=observed)
+
+
+def gain_cells(gains):
+    """Gains of post-hoc calibration with their intervals."""
+    cells = {"Brier": gains["brier"].map(number)}
+    for m in ("brier", "nll"):
+        ends = (gains[f"{m}_{part}"] for part in ("gain", "low", "high"))
+        cells[f"gain in {LABELS[m]}"] = [_cell(*row, sign="+") for row in zip(*ends)]
+    return pd.DataFrame(cells, index=gains.index)
+
+
+def part_cells(parts):
+    """What a column scores worse than the reference, split into its parts."""
+    text = [_cell(*row, sign="+") for row in parts[["gain", "low", "high"]].itertuples(index=False)]
+    wide = pd.Series(text, parts.index).unstack("part", sort=False)
+    return _narrow(wide[[*PARTS, "total"]].rename_axis(columns=None))
+
+
+FORMS = {
+    "metrics": metric_cells,
+    "pairs": pair_cells,
+    "decomposition": lambda parts: parts.map(number),
+    "calibration": calibration_cells,
+    "groups": group_cells,
+    "gains": gain_cells,
+    "parts": part_cells,
+}
+"""How each part of a report becomes cells, in the order of its page."""
+
+
+class Html(str):
+    """A table that a notebook shows as such."""
+
+    def _repr_html_(self):
+        return str(self)
+
+
+def show_table(cells):
+    """Make HTML of cells: line breaks kept, nothing read as markup, none wider than a page."""
+    look = {"selector": "td", "props": "white-space: pre; text-align: right; line-height: 1.3"}
+    texts = [map(str, [column, *cells[column]]) for column in cells]
+    widths = [3 + max(map(len, "\n".join(text).split("\n"))) for text in texts]
+    room = WIDTH - min(25, 3 + max(len(str(name)) for name in cells.index))
+    each = -(-len(widths) // -(-sum(widths) // room))
+    parts = [cells.iloc[:, k : k + each] for k in range(0, len(widths), each)]
+    styles = [part.style.format(escape="html").set_table_styles([look]) for part in parts]
+    for style in styles:
+        style.format_index(str, escape="html").format_index(str, axis="columns", escape="html")
+        # The class by which the book's theme knows a table to colour for a dark page.
+        style.set_table_attributes('class="dataframe"')
+    return Html("".join(style.to_html() for style in styles))
+
+
+def number(x, digits=4, sign=""):
+    """Write a number with so many decimals, or with two digits where it is very small or large."""
+    if not math.isfinite(x):
+        return "undefined" if math.isnan(x) else "∞" if x > 0 else "−∞"
+    if abs(x) < 1e-9:  # what rounding leaves of 0
+        return f"{0:{sign}.{digits}f}"
+    fixed = 0.5 * 10.0**-digits <= abs(x) < 1e5
+    return f"{x:{sign}.{digits}f}" if fixed else f"{x:{sign}.2g}"
+
+
+def _cell(value, low, high, sign="", digits=4):
+    """A number over its interval, where there is one."""
+    text = number(value, digits, sign)
+    if math.isnan(low + high):
+        return text
+    return f"{text}\n[{number(low, digits, sign)}, {number(high, digits, sign)}]"
+
+
+def _p(p):
+    return "not told" if math.isnan(p) else "p < 0.0001" if p < 0.0001 else f"p {p:.4f}"
+
+
+def _narrow(frame):
+    return frame.T if len(frame) <= 4 else frame
+
+
+def escape(name):
+    """Keep Markdown from reading a column's name as markup."""
+    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", str(name))

@@ -9,7 +9,17 @@ from scipy.stats import t as student
 
 from probnb.calibrators import PlattScaling
 from probnb.metrics import brier, ece, nll
-from probnb.report import check_table, draw_example, make_report, read_predictions
+from probnb.report import (
+    FORMS,
+    advise,
+    check_table,
+    describe,
+    draw_example,
+    gain_cells,
+    make_report,
+    read_predictions,
+    show_table,
+)
 from probnb.report.judge import (
     calibration_gains,
     calibration_table,
@@ -19,7 +29,6 @@ from probnb.report.judge import (
     paired_table,
     resample,
 )
-from probnb.report.tell import FORMS, advise, describe, gain_cells, show_table
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +87,7 @@ def test_decomposition_adds_up(table, bins):
 
 
 def test_p_values_of_calibrated_predictions_are_uniform_and_ece_null_is_their_mean():
-    rows = [calibration_table(drawn(500, seed)).loc["a"] for seed in range(50)]
+    rows = [calibration_table(drawn(500, seed)).loc["a"] for seed in range(80)]
     rows = pd.DataFrame(rows)
     assert kstest(rows["bias_p"], "uniform").pvalue > 0.001
     assert kstest(rows["bins_p"], "uniform").pvalue > 0.001
@@ -258,9 +267,9 @@ def test_parts_of_a_gain_add_up_to_the_difference_of_the_scores(table):
 )
 def test_authors_early_stop_and_cape_differ_on_their_own_rows(data_dir, scenario, low, high):
     table = read_predictions(data_dir / "authors-predictions" / f"{scenario}.csv")
-    row = paired_table(resample(table, 1000)).loc["early_stop", "cape_bin", "brier"]
+    row = paired_table(resample(table, 300)).loc["early_stop", "cape_bin", "brier"]
     assert row["distinct"]
-    assert [row["low"], row["high"]] == pytest.approx([low, high], abs=4e-4)
+    assert [row["low"], row["high"]] == pytest.approx([low, high], abs=6e-4)
 
 
 def test_forecasts_of_games(data_dir):
