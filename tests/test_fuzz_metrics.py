@@ -115,6 +115,7 @@ def named_or_numbers(function, *args, may_be_nan=False, **options):
 def test_metrics(x):
     y, p_hat, w, bins = x["y"], x["p_hat"], x["w"], x["bins"]
     named_or_numbers(evaluate, y, p_hat, x["p"], w)
+    named_or_numbers(evaluate, y, p_hat, None, w, (x["k"], x["counts"]))
     for metric in METRICS.values():
         named_or_numbers(metric.function, x["p"] if metric.needs_truth else y, p_hat, weights=w)
     for function in (ece, ece_debiased, brier_decomposition, reliability_bins):
@@ -131,8 +132,9 @@ def test_metrics(x):
 @given(inputs())
 def test_repeated_outcomes(x):
     k, counts, w, groups = x["k"], x["counts"], x["w"], x["groups"]
-    options = {"weights": w, "groups": groups, "may_be_nan": True}
-    named_or_numbers(repeated_distance, k, counts, x["p_hat"], **options)
+    for metric in ("mse_p", "kl_p"):
+        options = {"metric": metric, "weights": w, "groups": groups, "may_be_nan": True}
+        named_or_numbers(repeated_distance, k, counts, x["p_hat"], **options)
 
 
 @FUZZ

@@ -283,8 +283,8 @@ def coverage(votes=(2, 9, 50), rows=(200, 2000), replicates=400, seed=0):
         for _ in range(replicates):
             p, p_hat = _world(rng, size)
             k = rng.binomial(n, p)
-            value, _, low, high = repeated_distance(k, np.full(size, n), p_hat)
-            found.append((value, np.mean((p_hat - k / n) ** 2), low <= truth <= high))
+            e = repeated_distance(k, np.full(size, n), p_hat)
+            found.append((e.value, np.mean((p_hat - k / n) ** 2), e.low <= truth <= e.high))
         out.append((n, size, truth, *np.mean(found, axis=0)))
     return pd.DataFrame(out, columns=["votes", "rows", "truth", "mean", "plain", "covered"])
 

@@ -3,7 +3,7 @@
 `registry` holds the scores and lists all metrics as data, `binning` has what rests on bins and on
 sorted predictions, `sample` the checked and sorted rows that they read, `votes` what outcomes say
 that were observed more than once, `resampling` the bootstrap, `differences` the rule for "is a
-different from b" and the intervals of means and of shares.
+different from b" and the intervals of means, of shares and of distances from votes.
 """
 
 from .binning import (
@@ -20,13 +20,12 @@ from .binning import (
     mce,
     reliability_bins,
 )
-from .differences import Difference, compare, difference, holm
+from .differences import Difference, Estimate, compare, difference, holm, repeated_distance
 from .registry import METRICS, Metric, auc, brier, evaluate, evaluate_outcomes, kl_p, mse_p, nll
 from .resampling import Bootstrap, bootstrap
-from .votes import repeated_distance
 
 __all__ = [
-    "METRICS", "Bootstrap", "BrierDecomposition", "Difference", "Metric", "NullBand",
+    "METRICS", "Bootstrap", "BrierDecomposition", "Difference", "Estimate", "Metric", "NullBand",
     "ReliabilityBins", "auc", "bootstrap", "brier", "brier_decomposition", "calibration_null_band",
     "compare", "difference", "ece", "ece_debiased", "ece_smooth", "evaluate", "evaluate_outcomes",
     "holm", "kl_p", "ks_curves", "ks_error", "mce", "mse_p", "nll", "reliability_bins",

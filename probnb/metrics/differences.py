@@ -1,6 +1,6 @@
 """Is a different from b? One rule over rows, groups of rows and seeds, and its one formatter.
 
-Beside it the intervals of a mean over rows or groups, and of a share.
+Beside it the intervals of a mean over rows or groups, of a share, of a distance from votes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit  # Student's distribution
 from scipy.stats import beta
 
-from ..validation import check_number
-from .sample import FEWEST
+from ..validation import check_choice, check_number, check_probabilities, check_same_length
+from .sample import FEWEST, check_groups, check_row_weights, weighted_mean
+from .votes import check_votes
 
 
 @dataclass(frozen=True)
@@ -276,3 +277,79 @@ def proportion_interval(ones, count):
         low = np.where(ones == 0, 0, beta.ppf(0.025, ones, count - ones + 1))
         high = np.where(ones == count, 1, beta.ppf(0.975, ones + 1, count - ones))
     return low, high
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over rows with what it does not know; made by `repeated_distance`.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    std : float
+        Its standard error, from the spread of rows (of groups, where rows share one).
+    low, high : float
+        Ends of the interval: Student's, widened by the bias on either side so that it covers.
+    bias : float
+        At most this much of the value is bias, in either direction; 0 where it is unbiased.
+    """
+
+    value: float
+    std: float
+    low: float
+    high: float
+    bias: float = 0.0
+
+
+def repeated_distance(ones, counts, y_prob, metric="mse_p", weights=None, groups=None):
+    r"""Estimate MSE_p or KL_p from repeated outcomes.
+
+    Parameters
+    ----------
+    ones : array-like of shape (n,)
+        Votes for outcome 1, k.
+    counts : array-like of shape (n,)
+        All votes of the row, at least 2.
+    y_prob : array-like of shape (n,)
+        Predicted probabilities of outcome 1, made without these votes.
+    metric : {"mse_p", "kl_p"}, default="mse_p"
+        The distance; the second is KL(p || p_hat), in nats.
+    weights : array-like of shape (n,), optional
+        Weight of each row, at least 0; their scale does not matter.
+    groups : array-like of shape (n,), optional
+        What rows share, for example a patient; the standard error then is that of whole groups.
+    level : float, default=0.95
+        Coverage of the interval, in (0, 1).
+
+    Returns
+    -------
+    Estimate
+        The distance. It may be negative where it is near 0: an estimate that never were would
+        not be unbiased. With fewer than five rows or groups it has no interval (NaN).
+
+    Notes
+    -----
+    With :math:`q = k / n`, :math:`E(\hat p - q)^2 = (\hat p - p)^2 + p(1-p)/n` and
+    :math:`E\,q(1-q) = p(1-p)(n-1)/n`, so that the mean of :math:`(\hat p - q)^2 - q(1-q)/(n-1)` is
+    unbiased for MSE_p whatever n is in each row. KL_p is off by at most 0.13 nats from 2 votes a
+    row, 0.012 from 5, 0.004 from 9 and 0.0008 from 50; differences of it between predictions, by
+    `probnb.metrics.bootstrap`, are unbiased.
+
+    Examples
+    --------
+    >>> estimate = repeated_distance([1, 5, 9, 6], [10, 10, 10, 10], [0.1, 0.5, 0.9, 0.9])
+    >>> round(estimate.value, 4), estimate.bias
+    (0.0039, 0.0)
+    """
+    check_choice(metric, ("mse_p", "kl_p"), "metric")
+    votes, p_hat = check_votes(ones, counts), check_probabilities(y_prob)
+    check_same_length(votes.ones, p_hat, ("ones", "y_prob"))
+    kept, weights = check_row_weights(weights, len(p_hat))
+    groups = check_groups(groups, len(p_hat), kept)
+    if kept is not None:
+        votes, p_hat = votes[kept], p_hat[kept]
+    terms = votes.squared_error(p_hat) if metric == "mse_p" else votes.divergence(p_hat)
+    value, std, low, high = clustered_mean(terms, weights, groups)
+    bias = 0.0 if metric == "mse_p" else weighted_mean(votes.bias(), weights)
+    return Estimate(value, std, low - bias, high + bias, bias)

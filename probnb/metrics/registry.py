@@ -98,6 +98,20 @@ def kl_p(p, p_hat, direction="p||p_hat", weights=None):
     return weighted_mean(terms, weights)
 
 
+def mse_p_rows(sample):
+    """Return the squared error of each row of a sample, unbiased where votes stand for p."""
+    if sample.votes is not None:
+        return sample.votes.squared_error(sample.p_hat)
+    return (sample.p_hat - sample.p) ** 2
+
+
+def kl_p_rows(sample):
+    """Return KL(p || p_hat) of each row of a sample, an estimate where votes stand for p."""
+    if sample.votes is not None:
+        return sample.votes.divergence(sample.p_hat)
+    return kl_rows(sample.p, sample.p_hat)
+
+
 def kl_rows(a, b):
     """Return KL(Bernoulli(a) || Bernoulli(b)) of each row, unchecked."""
     return rel_entr(a, b) + rel_entr(1 - a, 1 - b)
@@ -280,6 +294,8 @@ class Metric:
         if self.ranked is not None and weights is None:
             return float(self.ranked(sample.ranked)[0])
         weights = sample.weights if weights is None else weights
+        if self.needs_truth and sample.p is None:
+            return math.nan  # votes are for metrics that say what to make of them, by `rows`
         truth = sample.p if self.needs_truth else sample.y
         return float(self.function(truth, sample.p_hat, weights=weights))
 
@@ -287,10 +303,8 @@ class Metric:
 UNIT, POSITIVE = (0.0, 1.0), (0.0, math.inf)
 
 METRICS = {
-    "mse_p": Metric(mse_p, "MSE_p", lambda s: (s.p_hat - s.p) ** 2, needs_truth=True, bounds=UNIT),
-    "kl_p": Metric(
-        kl_p, "KL_p", lambda s: kl_rows(s.p, s.p_hat), needs_truth=True, bounds=POSITIVE
-    ),
+    "mse_p": Metric(mse_p, "MSE_p", mse_p_rows, needs_truth=True, bounds=UNIT),
+    "kl_p": Metric(kl_p, "KL_p", kl_p_rows, needs_truth=True, bounds=POSITIVE),
     "ece": Metric(binning.ece, "ECE", ranked=binning.ece_ranked, bounds=UNIT),
     "mce": Metric(binning.mce, "MCE", ranked=binning.mce_ranked, bounds=UNIT),
     "ks": Metric(binning.ks_error, "KS", ranked=binning.ks_ranked, bounds=UNIT),
@@ -301,7 +315,7 @@ METRICS = {
 """The metrics by name, in the order of tables."""
 
 
-def evaluate(y_true, y_prob, p=None, weights=None):
+def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
     """Return every metric by name, in the order of the paper's tables.
 
     Parameters
@@ -314,6 +328,10 @@ def evaluate(y_true, y_prob, p=None, weights=None):
         True probabilities; without them the metrics that need them are left out.
     weights : array-like of shape (n,), optional
         Weight of each row, at least 0; their scale does not matter.
+    votes : (array-like of shape (n,), array-like of shape (n,)), optional
+        Repeated outcomes in place of `p`: how many of how many votes, at least 2, were for outcome
+        1. ``mse_p`` and ``kl_p`` are then estimates, as in `probnb.metrics.repeated_distance`. The
+        predictions must not have seen these votes.
 
     Returns
     -------
@@ -325,7 +343,8 @@ def evaluate(y_true, y_prob, p=None, weights=None):
     >>> {name: round(value, 3) for name, value in evaluate([0, 1], [0.2, 0.6]).items()}
     {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
     """
-    return evaluate_sample(check_sample(y_true, y_prob, weights, p), computable(p is not None))
+    sample = check_sample(y_true, y_prob, weights, p, votes)
+    return evaluate_sample(sample, computable(p is not None or votes is not None))
 
 
 def evaluate_sample(sample, names):

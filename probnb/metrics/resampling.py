@@ -41,6 +41,8 @@ class Bootstrap:
     samples: np.ndarray = field(repr=False)
     units: int = 0
     """Rows or groups that were resampled."""
+    bias: dict = field(default_factory=dict)
+    """By metric, the largest bias of an estimate from votes; differences have none."""
 
     def std(self):
         """Return the standard deviation over replicates: the ± of the paper's tables.
@@ -66,9 +68,9 @@ class Bootstrap:
         low, high : DataFrame of shape (methods, metrics)
             The ends, NaN where fewer than five rows or groups were resampled. As in
             `probnb.metrics.difference`, s is the bootstrap deviation times
-            :math:`\sqrt{G / (G - 1)}`. A metric's range cuts the ends off. ECE, MCE and KS of a
-            calibrated model are biased upwards: their intervals show the noise of the estimate and
-            need not hold the true error.
+            :math:`\sqrt{G / (G - 1)}`. A metric's range cuts the ends off, and what is estimated
+            from votes is wider by `bias`. ECE, MCE and KS of a calibrated model are biased upwards:
+            their intervals show the noise of the estimate and need not hold the true error.
 
         Notes
         -----
@@ -82,8 +84,11 @@ class Bootstrap:
             for (i, k), value in np.ndenumerate(point)
         ]
         ends = np.array([(d.low, d.high) for d in found]).reshape(*point.shape, 2)
+        bias = [self.bias.get(m, 0) for m in self.point]
         least, most = np.transpose([METRICS[m].bounds for m in self.point])
-        low, high = np.maximum(ends[..., 0], least), np.minimum(ends[..., 1], most)
+        # an unbiased estimate may itself be out of range
+        low = np.maximum(ends[..., 0] - bias, np.minimum(least, point))
+        high = np.minimum(ends[..., 1] + bias, np.maximum(most, point))
         return self._frame(low), self._frame(high)
 
     def difference(self, a, b, level=0.95):
@@ -120,7 +125,7 @@ class Bootstrap:
 
 def bootstrap(
     y, predictions, p=None, replicates=1000, seed=0, metrics=None, groups=None, progress=True,
-    weights=None,
+    weights=None, votes=None,
 ):  # fmt: skip
     """Resample rows, or whole groups of rows, and compute every metric of every method.
 
@@ -146,6 +151,8 @@ def bootstrap(
     weights : array-like of shape (n,), optional
         Weight of each row, at least 0; their scale does not matter. A row that is
         drawn k times counts k times its weight.
+    votes : (array-like of shape (n,), array-like of shape (n,)), optional
+        Repeated outcomes in place of `p`, as in `evaluate`.
 
     Returns
     -------
@@ -173,8 +180,8 @@ def bootstrap(
     >>> bool(result.difference("good", "flat").loc["brier", "high"] < 0)
     True
     """
-    samples, kept = _check_methods(y, predictions, p, weights)
-    known = computable(p is not None)
+    samples, kept = _check_methods(y, predictions, p, weights, votes)
+    known = computable(p is not None or votes is not None)
     metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
     replicates = check_integer(replicates, "replicates")
     codes = check_groups(groups, len(y), kept)
@@ -211,7 +218,8 @@ def bootstrap(
                         values[part, k, j] = [metric.of(sample, weights) for weights in drawn]
             bar.update(part.stop - part.start)
     units = n if codes is None else int(codes.max()) + 1
-    return Bootstrap(pd.DataFrame(point, list(samples), metrics), values, units)
+    bias = {"kl_p": first.mean(first.votes.bias())} if votes is not None else {}
+    return Bootstrap(pd.DataFrame(point, list(samples), metrics), values, units, bias)
 
 
 def _weights(rng, replicates, n, codes):
@@ -231,7 +239,7 @@ def _weighted_sum(weights, rows):
     return np.where(drawn, np.inf, weights @ np.where(infinite, 0, rows))
 
 
-def _check_methods(y, predictions, p, weights):
+def _check_methods(y, predictions, p, weights, votes):
     """Return a checked sample for each method, and which rows have weight."""
     without = isinstance(predictions, Mapping | pd.DataFrame)
     if not without or not len(predictions.keys()):
@@ -240,7 +248,7 @@ def _check_methods(y, predictions, p, weights):
             f"of such columns; got {type(predictions).__name__}{' without any' * without}."
         )
     samples = {
-        name: check_sample(y, predictions[name], weights, p, ("y", f"predictions[{name!r}]"))
+        name: check_sample(y, predictions[name], weights, p, votes, ("y", f"predictions[{name!r}]"))
         for name in predictions
     }
     return samples, check_row_weights(weights, len(y))[0]

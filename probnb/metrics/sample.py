@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..validation import check_pair, check_probabilities, check_same_length, check_weights
+from .votes import Votes, check_votes
 
 FEWEST = 5
 """With fewer rows or groups than this no interval over them is given."""
@@ -23,6 +24,8 @@ class Sample:
     weights: np.ndarray | None = None
     """None where all weigh the same."""
     p: np.ndarray | None = None
+    votes: Votes | None = None
+    """Repeated outcomes, which stand in for `p`."""
 
     @cached_property
     def order(self):
@@ -126,16 +129,23 @@ def bin_starts(values, weights, bins):
     return first[np.concatenate([[0], cuts[(cuts > 0) & (cuts < len(first))]]).astype(int)]
 
 
-def check_sample(y_true, y_prob, weights=None, p=None, names=("y_true", "y_prob")):
+def check_sample(y_true, y_prob, weights=None, p=None, votes=None, names=("y_true", "y_prob")):
     """Return a checked `Sample` without its rows of weight 0."""
     y, p_hat = check_pair(y_true, y_prob, names)
     if p is not None:
+        if votes is not None:
+            raise ValueError("p and votes must not both be given; votes stand in for p.")
         p = check_probabilities(p, "p")
         check_same_length(p, y, ("p", names[0]))
+    if votes is not None:
+        if not isinstance(votes, tuple | list) or len(votes) != 2:
+            raise ValueError(f"votes must be a pair (ones, counts); got {type(votes).__name__}.")
+        votes = check_votes(*votes, ("votes[0]", "votes[1]"))
+        check_same_length(votes.ones, y, ("votes[0]", names[0]))
     kept, weights = check_row_weights(weights, len(y))
     if kept is not None:
-        y, p_hat, p = (x if x is None else x[kept] for x in (y, p_hat, p))
-    return Sample(y, p_hat, weights, p)
+        y, p_hat, p, votes = (x if x is None else x[kept] for x in (y, p_hat, p, votes))
+    return Sample(y, p_hat, weights, p, votes)
 
 
 def check_row_weights(weights, n, name="weights"):
