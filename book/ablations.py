@@ -61,8 +61,7 @@ from probnb.chapters import ablations as study
 from probnb.chapters import ablations_figures as figures
 from probnb.chapters.ablations_special import first_targets
 from probnb.data.faces import load_faces
-from probnb.plots.forest import forest
-from probnb.plots.style import use_style
+from probnb.plots import forest, use_style
 
 use_style()
 pd.set_option("display.max_colwidth", None)

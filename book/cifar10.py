@@ -66,8 +66,7 @@ import pandas as pd
 from probnb.chapters import cifar10 as study
 from probnb.chapters import cifar10_tasks as tasks
 from probnb.experiment.results import find_runs, on_test, read_results
-from probnb.plots.forest import forest
-from probnb.plots.style import use_style
+from probnb.plots import forest, use_style
 
 use_style()
 pd.set_option("display.max_colwidth", None, "display.max_rows", None)

@@ -74,7 +74,7 @@ check_integer(seed, "seed", minimum=0)
 
 # %% tags=["remove-cell"]
 # %matplotlib inline
-from probnb.plots.style import use_style
+from probnb.plots import use_style
 
 use_style()
 
@@ -161,7 +161,7 @@ report.show("distances")
 # probabilities are known, blue points show them instead.
 
 # %%
-from probnb.plots.reliability import reliability_grid
+from probnb.plots import reliability_grid
 
 axes = reliability_grid(
     table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None, weights=table.weight

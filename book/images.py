@@ -90,7 +90,7 @@ check_parameters(
 from probnb.chapters.images import choose_backbone, usual_rows
 from probnb.experiment.model import check_model_folder
 from probnb.methods import check_methods
-from probnb.plots.style import use_style
+from probnb.plots import use_style
 from probnb.training.batches import device_type, precision_of
 from probnb.validation import check_choice, check_integer, check_number
 
@@ -246,7 +246,7 @@ report.show("metrics")
 report.show("pairs")
 
 # %% tags=["hide-input"]
-from probnb.plots.reliability import reliability_grid
+from probnb.plots import reliability_grid
 
 axes = reliability_grid(table.y, table.predictions, p=table.p, weights=table.weight)
 

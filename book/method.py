@@ -40,7 +40,7 @@ import torch
 
 from probnb.chapters import method as chapter
 from probnb.data.faces import load_faces
-from probnb.plots.style import use_style
+from probnb.plots import use_style
 
 use_style()
 torch.set_num_threads(1)

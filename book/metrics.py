@@ -37,8 +37,7 @@ check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
 import pandas as pd
 
 from probnb.chapters import metrics as chapter
-from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
+from probnb.plots import reliability_grid, use_style
 from probnb.validation import check_integer
 
 globals().update({"scenarios": "linear", "replicates": 50, "draws": 10} if smoke() else {})

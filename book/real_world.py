@@ -87,9 +87,7 @@ import numpy as np
 import pandas as pd
 
 from probnb.chapters.real_world import study
-from probnb.plots.forest import forest
-from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import use_style
+from probnb.plots import forest, reliability_grid, use_style
 
 use_style()
 project = results_path().parent / "results"

@@ -41,8 +41,7 @@ from probnb.chapters import authors
 from probnb.chapters import results as tables
 from probnb.chapters.claims import stored_runs
 from probnb.experiment import evidence
-from probnb.plots.forest import forest
-from probnb.plots.style import use_style
+from probnb.plots import forest, use_style
 
 use_style()
 found = evidence.find(folders, "synthetic")

@@ -72,8 +72,7 @@ methods = check_methods(methods, features=settings.backbone != "none")
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
 from probnb.chapters import synthetic as chapter
-from probnb.plots.reliability import reliability_grid
-from probnb.plots.style import face_grid, use_style
+from probnb.plots import face_grid, reliability_grid, use_style
 from probnb.training.batches import device_type, precision_of
 
 use_style()

@@ -65,8 +65,8 @@ from dataclasses import replace
 import torch
 
 from probnb.chapters import theory as chapter
-from probnb.plots.style import use_style
-from probnb.theory.model import Model
+from probnb.plots import use_style
+from probnb.theory import Model
 
 as_written = not smoke() and (
     (n, kappa, gamma, gamma_0, eta, iterations, seed, replicates, phase_n, appendix_n, grid_n)
@@ -127,7 +127,7 @@ ax = chapter.landscape(panels["aspect ratio"], gamma)
 # $$
 #
 # What is left to integrate is smooth in $K_1$ and $K_2$ at any norm: 34 points for each give fifteen
-# digits (`probnb.theory.errors`). The same trick yields the expected cross entropy and the whole
+# digits (`probnb.theory`). The same trick yields the expected cross entropy and the whole
 # reliability curve $q \mapsto P(y = 1 \mid \hat p = q)$.
 #
 # ## Early learning: Theorem A.1
@@ -139,8 +139,8 @@ ax = chapter.landscape(panels["aspect ratio"], gamma)
 # from 8.8 to 6.9 at $t = 1.6$, then rises to 13.0 at $t = 20$.
 
 # %%
+from probnb.theory import draw
 from probnb.theory.descent import gradient_descent, record_at
-from probnb.theory.model import draw
 
 path = gradient_descent(draw(model), eta, steps=round(20 / eta))
 100 * path.mse.mean(axis=0)[:6]  # exact errors of the first estimates, times 100
@@ -466,8 +466,8 @@ coarse.style.format("{:.3f}")
 # %% tags=["remove-cell"]
 # What the prose says, checked on the numbers of this run: a page that says otherwise is not built.
 if as_written:
+    from probnb.theory import mse_parts, separability_threshold
     from probnb.theory.descent import collapsed
-    from probnb.theory.model import separability_threshold
 
     mean = 100 * panels["step size"][r"$\eta$ = 0.4"].mse.mean(axis=0)
     assert mean.argmin() == 4 and (mean[1:5] < mean[:4]).all(), mean

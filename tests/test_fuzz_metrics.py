@@ -1,6 +1,6 @@
 """Anything at all into metrics, p_emp and calibrators: numbers, or a ValueError that names why.
 
-PROBNB_FUZZ sets about how many inputs the tests share (200 in ordinary runs; 100,000 in a night).
+PROBNB_FUZZ sets about how many inputs the tests share (100 in ordinary runs; 100,000 in a night).
 """
 
 import os
@@ -28,7 +28,7 @@ from probnb.metrics import (
 )
 from probnb.training.cape import p_emp_bin, p_emp_kernel
 
-INPUTS = int(os.environ.get("PROBNB_FUZZ", "200"))
+INPUTS = int(os.environ.get("PROBNB_FUZZ", "100"))
 FUZZ = settings(
     max_examples=max(10, INPUTS // 3),
     phases=(Phase.generate,),

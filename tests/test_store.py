@@ -5,12 +5,11 @@ import subprocess
 import sys
 import tempfile
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from probnb import calibrators, store
+from probnb import store
 
 
 def test_the_store_reads_only_what_it_wrote(tmp_path):
@@ -37,12 +36,10 @@ def half(path):
 def test_finished_files_have_the_modes_that_the_umask_gives(tmp_path, umask, mode):
     """safetensors writes for the owner alone, so that no other user could read a result."""
     frame = pd.DataFrame({"x": [1.0]})
-    scaling = calibrators.TemperatureScaling().fit(np.eye(4)[:, :2], [0, 1, 0, 1])
     before = os.umask(umask)
     try:
         store.save(tmp_path / "runs" / "fit", {"x": torch.zeros(2)}, {})
         store.replace_file(tmp_path / "table.parquet", frame.to_parquet)
-        calibrators.save(tmp_path / "calibrator.json", scaling)
         found = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.rglob("*") if p.is_file()}
     finally:
         os.umask(before)

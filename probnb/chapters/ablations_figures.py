@@ -7,7 +7,7 @@ import numpy as np
 import seaborn as sns
 
 from ..metrics import difference
-from ..plots.style import COLOURS, plain_ticks
+from ..plots import COLOURS, plain_ticks
 
 AXES = {
     "focal": "Focal loss: strength γ", "entropy": "Entropy: strength β", "mmce": "MMCE: strength β",
@@ -119,7 +119,7 @@ def size_figure(table):
 
 
 def by_label(found, costs=False):
-    """Sort differences for `probnb.plots.forest.forest`; costs in their labels if asked for."""
+    """Sort differences for `probnb.plots.forest`; costs in their labels if asked for."""
     first = found.groupby("label", sort=False)["value"].transform("min")
     found = found.assign(first=first).sort_values(["first", "label"], kind="stable")
     if costs:

@@ -24,7 +24,7 @@ from ..experiment.run import run_jobs
 from ..methods import METHODS
 from ..metrics import bootstrap
 from ..metrics.differences import FEWEST, compare
-from ..plots.style import COLOURS, face_grid
+from ..plots import COLOURS, face_grid
 from ..training.backbone import model_of
 
 SHARES = (0.25, 0.5)

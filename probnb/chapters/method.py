@@ -9,7 +9,7 @@ import pandas as pd
 import seaborn as sns
 import torch
 
-from ..plots.style import COLOURS
+from ..plots import COLOURS
 from ..training.batches import make_fabric
 from ..training.cape import Calibrated
 from ..training.loop import Recipe, fit

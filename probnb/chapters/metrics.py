@@ -19,8 +19,7 @@ from .. import metrics
 from ..experiment.results import find_runs, on_test, read_results
 from ..methods import METHODS, PAPER
 from ..metrics import METRICS
-from ..plots.forest import forest
-from ..plots.style import COLOURS, grid
+from ..plots import COLOURS, forest, grid
 from ..published import published
 from ..scenarios import SCENARIOS
 from ..validation import check_choice, check_integer

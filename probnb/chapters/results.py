@@ -18,8 +18,7 @@ from ..experiment import evidence
 from ..experiment.profiles import PROFILES
 from ..methods import METHODS
 from ..metrics import METRICS, difference
-from ..plots.forest import forest
-from ..plots.style import plain_ticks, use_style
+from ..plots import forest, plain_ticks, use_style
 from ..published import published
 from ..scenarios import SCENARIOS
 from .claims import stored_runs

@@ -9,8 +9,7 @@ import seaborn as sns
 
 from ..methods import METHODS
 from ..metrics.differences import compare
-from ..plots.reliability import reliability_grid
-from ..plots.style import COLOURS, plain_ticks
+from ..plots import COLOURS, plain_ticks, reliability_grid
 from ..scenarios import probability
 
 FINETUNED = ("ce_finetuned", "cape_bin", "cape_kernel")

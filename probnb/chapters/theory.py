@@ -10,10 +10,19 @@ import pandas as pd
 import seaborn as sns
 import torch
 
-from ..plots.style import COLOURS, CYCLE, grid
-from ..theory import descent, fresh_predictions, mse, reliability
+from ..plots import COLOURS, CYCLE, grid
+from ..theory import (
+    critical_dimension,
+    descent,
+    draw,
+    fresh_predictions,
+    max_margin,
+    mse,
+    reliability,
+    separability_threshold,
+    stable_step,
+)
 from ..theory.compare import against_baseline
-from ..theory.model import critical_dimension, draw, max_margin, separability_threshold, stable_step
 from ..validation import check_choice, check_integer, check_number
 
 SMOKE = {

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..calibrators import CALIBRATORS
+from ..calibrators.base import cross_fit_folds
 from ..data.inputs import channel_scale
 from ..methods import METHODS
+from ..metrics.differences import clustered_mean
 from ..training.models import network
 from .model import KeptModel, map_input
 from .results import chosen_jobs
@@ -104,13 +106,11 @@ def choice_folds(val, seed=0):
     """
     y = val.outcomes.cpu().numpy().astype(int)
     weights = np.ones(len(y)) if val.weights is None else val.weights.cpu().numpy()
-    kind = StratifiedKFold if val.groups is None else StratifiedGroupKFold
-    most = len(y) if val.groups is None else len(set(val.groups))
-    for folds in range(min(FOLDS, most, *np.bincount(y, minlength=2)), 1, -1):
-        cut = kind(folds, shuffle=True, random_state=seed).split(y, y, val.groups)
-        plan = [(fit, judge) for fit, judge in cut if len(judge)]
-        if all(len({*y[fit[weights[fit] > 0]]}) == 2 for fit, _ in plan):
-            return plan
+    for folds in range(FOLDS, 1, -1):
+        with suppress(ValueError):
+            plan = cross_fit_folds(y, val.groups, folds, seed)
+            if all(np.ptp(y[fit[weights[fit] > 0]]) for fit, _ in plan):
+                return plan
     return []
 
 
@@ -134,7 +134,8 @@ def choose_model(kept, val, seed=0):
     -------
     DataFrame
         One line a model, best first: ``nll``, ``gap`` to the best and its standard error ``se``
-        (infinite where all rows are of one group), the number of ``networks``, and ``chosen``.
+        (infinite where there are fewer than five rows or groups), the number of ``networks``, and
+        ``chosen``.
     """
     y = val.outcomes.cpu().numpy().astype(int)
     weights = np.ones(len(y)) if val.weights is None else val.weights.double().cpu().numpy()
@@ -148,12 +149,13 @@ def choose_model(kept, val, seed=0):
         {
             "nll": nll,
             "gap": {name: nll[name] - nll[best] for name in nll},
-            "se": {name: _standard_error(loss[name] - loss[best], weights, val.groups)
+            "se": {name: clustered_mean(loss[name] - loss[best], weights, val.groups)[1]
                    for name in nll},
             "networks": {name: len(one.model.members) for name, one in kept.items()},
         }
     )  # fmt: skip
-    near = table.index[(table["gap"] <= table["se"]) | (table.index == best)]
+    table["se"] = table["se"].fillna(np.inf)
+    near = table.index[table["gap"] <= table["se"]]
     table["chosen"] = table.index == min(near, key=lambda name: (_plain(name, kept), nll[name]))
     return table.sort_values("nll", kind="stable")
 
@@ -173,16 +175,6 @@ def _held_out(one, y, weights, folds):
         calibrator = clone(one.model.calibrator).fit(x[fit], y[fit], sample_weight=weights[fit])
         p[judge] = calibrator.predict_proba(x[judge])[:, 1]
     return p
-
-
-def _standard_error(values, weights, groups):
-    """Standard error of a weighted mean, of rows or of whole groups; infinite for one."""
-    share = weights / weights.sum()
-    terms = share * (values - share @ values)
-    if groups is not None:
-        terms = np.bincount(pd.factorize(groups)[0], terms)
-    n = len(terms)
-    return float(np.sqrt(n / (n - 1) * np.sum(terms**2))) if n > 1 else np.inf
 
 
 def on_images(model, backbone, name):

@@ -1,8 +1,8 @@
 """A trained network with its calibrator, to keep in one folder and to predict new images with.
 
-Nothing in the folder is pickle. It holds the weights (safetensors), the calibrator (JSON) and
-``model.json``: how to prepare an image, which network it is, what it was trained on and by which
-version, and a checksum of every file.
+Nothing in the folder is pickle. It holds the weights (safetensors) and ``model.json``: how to
+prepare an image, which network it is, its calibrator, what it was trained on and by which version,
+and a checksum of every file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["KeptModel", "check_model_folder", "load_model", "predict_images", "s
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 RECORD = "model.json"
 
 
@@ -197,22 +197,21 @@ def check_model_folder(folder):
 def _write(folder, model):
     for i, weights in enumerate(model.members):
         store.save(folder / f"member-{i}.safetensors", weights, {"member": i})
-    if model.calibrator is not None:
-        calibrators.save(folder / "calibrator.json", model.calibrator)
     content = {
         "format": FORMAT,
         "version": __version__,
         "network": {"name": model.network.name, "settings": dict(model.network.settings)},
         "channels": model.channels,
         "scale": model.scale and [part.flatten().tolist() for part in model.scale],
+        "calibrator": model.calibrator and calibrators.to_dict(model.calibrator),
         "size": model.size,
         "aspect": model.aspect,
         "record": model.record,
         "files": {path.name: _sum(path.read_bytes()) for path in sorted(folder.iterdir())},
     }
-    blank = {**content, "sha256": "0" * 64}
-    text = json.dumps(blank, indent=1, sort_keys=True, default=store.plain) + "\n"
-    (folder / RECORD).write_text(text.replace("0" * 64, _sum(text.encode())))
+    content = json.loads(json.dumps(content, default=store.plain))  # what a reader of it will see
+    text = json.dumps(content | {"sum": store.key(content)}, indent=1)
+    (folder / RECORD).write_text(text + "\n")
 
 
 def load_model(folder):
@@ -233,47 +232,42 @@ def load_model(folder):
     FileNotFoundError
         If the folder or a file of it is missing.
     ValueError
-        If a file is damaged (a single flipped bit suffices), or of a later version.
+        If a file is damaged (a single flipped bit suffices), or of a version with another format.
     """
     folder = Path(folder).expanduser()
-    record = _read_record(folder)
+    record = _read_record(folder / RECORD)
     for name, expected in record["files"].items():
         path = folder / Path(name).name
         if _sum(path.read_bytes()) != expected:
             raise ValueError(f"model: {path} is damaged; copy it again from where it came.")
-    calibrator = None
-    if "calibrator.json" in record["files"]:
-        calibrator = calibrators.load(folder / "calibrator.json")
-    members, scale = sum(name.startswith("member-") for name in record["files"]), record["scale"]
+    calibrator, scale = record["calibrator"], record["scale"]
+    members = [f"member-{i}.safetensors" for i in range(len(record["files"]))]
     return KeptModel(
         network(record["network"]["name"], **record["network"]["settings"]),
-        tuple(store.load(folder / f"member-{i}.safetensors")[0] for i in range(members)),
+        tuple(store.load(folder / name)[0] for name in members),
         record["channels"],
         scale and tuple(torch.tensor(part).reshape(1, -1, 1, 1) for part in scale),
-        calibrator,
+        calibrator and calibrators.from_dict(calibrator),
         record["size"],
         record["aspect"],
         record["record"],
     )
 
 
-def _read_record(folder):
-    path = folder / RECORD
+def _read_record(path):
     if not path.is_file():
         raise FileNotFoundError(f"model must be a folder with a {RECORD}; {path} is not there.")
-    text = path.read_bytes()
     try:
-        record = json.loads(text)
-        expected = record.pop("sha256")
-        damaged = _sum(text.replace(expected.encode(), b"0" * 64)) != expected
+        record = json.loads(path.read_bytes())
+        damaged = record.pop("sum") != store.key(record)
     except (ValueError, KeyError, TypeError, AttributeError):  # JSON, or its encoding
         damaged = True
     if damaged:
         raise ValueError(f"model: {path} is damaged or was edited: its checksum does not fit.")
-    if record["format"] > FORMAT:
+    if record["format"] != FORMAT:
         raise ValueError(
-            f"model: {path} was written by probnb {record['version']}, a later version than this, "
-            f"{__version__}; update to read it."
+            f"model: {path} was written by probnb {record['version']}, which has another format "
+            f"than this, {__version__}: read it with that version."
         )
     return record
 
@@ -314,14 +308,9 @@ def predict_images(model, images, device="auto", batch_size=256, key=None):
     ValueError
         If it holds no images at all.
     """
-    _, entries = image_entries(images, key)
-    yield from predict_entries(model, entries, device, batch_size)
-
-
-def predict_entries(model, entries, device="auto", batch_size=256):
-    """As `predict_images`, for the entries that `image_entries` found."""
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    entries = image_entries(images, key)
     for block in iter(lambda: list(islice(entries, batch_size)), []):
         decoded = Parallel(n_jobs=-1, prefer="threads")(
             delayed(_decode)(content, reason, model) for _, content, reason in block
@@ -333,34 +322,21 @@ def predict_entries(model, entries, device="auto", batch_size=256):
 
 
 def image_entries(images, key=None):
-    """Find the images that there are to predict: those that training would find.
+    """Find the images that there are to predict, those that training would find.
 
-    Parameters
-    ----------
-    images : path-like
-        As for `predict_images`.
-    key : str, optional
-        Which array of a file that holds several.
-
-    Returns
-    -------
-    total : int
-        How many.
-    entries : iterator
-        Of each its name, its content (bytes, an array, or None) and why it has none; folders
-        that are links are among them. A warning says what else is left out.
+    Of each its name, its content (bytes, an array, or None) and why it has none; links that lead
+    out are among them. A warning says what else is left out.
     """
     path = Path(images).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
     if is_array(path):
         array = open_array(path, key)[0]
-        n = array.shape[0]
-        if not n:
+        if not array.shape[0]:
             raise ValueError(f"images: {str(path)!r} holds no rows.")
-        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
+        return ((i, np.asarray(array[i : i + 1])[0], None) for i in range(array.shape[0]))
     if path.is_file() and PICTURE.search(path.name):
-        return 1, iter([(path.name, path.read_bytes(), None)])
+        return iter([(path.name, path.read_bytes(), None)])
     listing = list_files(path)
     pictures = listing.pictures()
     names = {listing.files[name]: name for name in pictures if name in listing.files}
@@ -372,7 +348,7 @@ def image_entries(images, key=None):
         raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
     why = "the file cannot be read"
     found = ((names[place], content, why) for place, content in read_files(path, names))
-    return len(names) + len(unread), chain(unread, found)
+    return chain(unread, found)
 
 
 def _decode(content, reason, model):

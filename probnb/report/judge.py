@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
 from ..calibrators import CALIBRATORS, PlattScaling, gain_parts, logits_from_probabilities
-from ..calibrators.common import cross_fit_folds
+from ..calibrators.base import cross_fit_folds
 from ..metrics.binning import BINS, brier_decomposition, ece, reliability_bins
 from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
 from ..metrics.registry import nll_rows

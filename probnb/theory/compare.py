@@ -17,8 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import softplus
 
 from ..training.cape import p_emp_bin, p_emp_kernel
-from .errors import mse, mse_parts
-from .model import draw, stable_step
+from . import draw, mse, mse_parts, stable_step
 
 CAPE = {"CaPE (bin)": "bin", "CaPE (kernel)": "kernel"}
 

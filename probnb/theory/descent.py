@@ -17,8 +17,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ndtr
 
 from ..validation import check_choice, check_integer, check_number
-from .errors import exact_mse, mean_slope, mse, slope_bend
-from .model import check_step
+from . import check_step, exact_mse, mean_slope, mse, slope_bend
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def gradient_descent(sample, eta, steps, record=None):
 
     Examples
     --------
-    >>> from probnb.theory.model import Model, draw
+    >>> from probnb.theory import Model, draw
     >>> path = gradient_descent(draw(Model(n=100, kappa=0.5)), eta=0.5, steps=10)
     >>> bool(path.mse[:, -1].mean() < path.mse[:, 0].mean())
     True
@@ -282,7 +281,7 @@ def measured_slope(sample):
 
     Examples
     --------
-    >>> from probnb.theory.model import Model, draw
+    >>> from probnb.theory import Model, draw
     >>> bool(measured_slope(draw(Model(n=200))).mean() < 0)
     True
     """

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 from scipy.special import expit, log_expit, logit
+from sklearn.exceptions import ConvergenceWarning
 
 from probnb.calibrators import (
     CALIBRATORS,
@@ -17,9 +18,8 @@ from probnb.calibrators import (
     PlattScaling,
     TemperatureScaling,
 )
-from probnb.calibrators.common import RIDGE
-from probnb.calibrators.nonparametric import mixture_weights
-from probnb.calibrators.parametric import _fit_logistic
+from probnb.calibrators.base import RIDGE
+from probnb.calibrators.maps import _fit_logistic, mixture_weights
 
 
 def loss_of(fit, s, y):
@@ -112,6 +112,30 @@ def test_dirichlet_with_few_ones_reaches_its_optimum(seed):
         for start in rng.normal(size=(4, 3)) * 3
     )  # fmt: skip
     assert loss_of(fit, s, y) < best + 1e-5  # the ridge of 1e-8 keeps steep optima finite
+
+
+def test_a_separable_set_whose_optimum_is_out_of_reach_is_said():
+    # A curve that separates rows so close to 1/2 would need coefficients of a hundred thousand.
+    s = np.array([-0.02, -0.01, 0.01, 0.02])
+    with pytest.warns(ConvergenceWarning, match="DirichletCalibration stops up to .* separable"):
+        DirichletCalibration(mu=0).fit(s, [1, 0, 0, 1])
+
+
+def test_dirichlet_without_penalty_leaves_nothing_unsaid():
+    rng, said = np.random.default_rng(1), 0
+    for _ in range(40):
+        n = int(rng.integers(4, 12))
+        s = rng.standard_t(2, size=n) * 10.0 ** rng.integers(-4, 4)
+        y = rng.permutation(np.arange(n) < rng.integers(1, n)) * 1
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit = DirichletCalibration(mu=0).fit(s, y)
+        with np.errstate(divide="ignore"):
+            odds = np.where(y == 1, -1, 1) * logit(fit.predict_proba(s)[:, 1])
+        steeper = min(np.logaddexp(0, k * odds).mean() for k in (10, 1e4))
+        assert caught or loss_of(fit, s, y) < steeper + 2e-4
+        said += bool(caught)
+    assert 0 < said < 40
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 1.0, 30.0]), st.integers(4, 60))

@@ -14,7 +14,7 @@ from probnb.experiment.results import Results, collect, on_test, write_results
 from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS, check_methods
 from probnb.metrics import bootstrap
-from probnb.plots.reliability import reliability_grid
+from probnb.plots import reliability_grid
 
 PROFILE = make_profile("smoke", images=120, size=16, epochs=2, patience=1, width=4)
 

@@ -19,8 +19,8 @@ from probnb.chapters.theory import (
     summary_table,
     variant_changes,
 )
+from probnb.theory import Model, separability_threshold
 from probnb.theory.compare import Protocol, against_baseline, cape_variants, step_table, sweep
-from probnb.theory.model import Model, separability_threshold
 
 matplotlib.use("Agg")
 SMALL = Model(n=50, kappa=1.0, replicates=3, seed=0)

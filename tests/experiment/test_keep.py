@@ -7,7 +7,7 @@ import torch
 from probnb.calibrators import PlattScaling
 from probnb.chapters.images import judged, learning_curve, shortened
 from probnb.data import ProbabilityData, Splits
-from probnb.experiment.keep import Kept, _standard_error, choice_folds, choose_model, keep_models
+from probnb.experiment.keep import Kept, choice_folds, choose_model, keep_models
 from probnb.experiment.model import KeptModel
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
@@ -158,18 +158,6 @@ def test_one_group_is_certain_of_nothing():
     val = grouped(np.zeros(40), y)
     table = choose_model({"ce": made(z), "ensemble": made(2.0 * z, members=5)}, val)
     assert table.index[0] == "ensemble" and table["chosen"]["ce"] and np.isinf(table["se"]).all()
-
-
-def test_standard_error_counts_groups_and_weights():
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=50)
-    ones = np.ones(50)
-    expected = x.std(ddof=1) / np.sqrt(50)
-    np.testing.assert_allclose(_standard_error(x, ones, None), expected)
-    np.testing.assert_allclose(_standard_error(x, 7 * ones, None), expected)
-    twice = np.repeat(x, 2)  # two rows of a group say no more than one
-    groups = np.repeat(np.arange(50), 2)
-    np.testing.assert_allclose(_standard_error(twice, np.ones(100), groups), expected)
 
 
 def test_learning_curve(run, kept, splits):

@@ -84,7 +84,7 @@ def test_a_saved_model_predicts_the_same_bit_for_bit(model, saved):
     assert (again.predict(FACES, "cpu") == model.predict(FACES, "cpu")).all()
     assert again.record == {"seed": 0} and (again.size, again.aspect) == (24, "crop")
     names = sorted(path.name for path in saved.iterdir())
-    assert names == ["calibrator.json", "member-0.safetensors", "model.json"]
+    assert names == ["member-0.safetensors", "model.json"]
     assert json.loads((saved / "model.json").read_text())["version"]
 
 
@@ -127,7 +127,7 @@ def test_inputs_of_another_precision_are_taken():
         np.testing.assert_allclose(model.predict(other, "cpu"), here, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["model.json", "member-0.safetensors", "calibrator.json"])
+@pytest.mark.parametrize("name", ["model.json", "member-0.safetensors"])
 def test_one_flipped_bit_is_refused(saved, name):
     content = bytearray((saved / name).read_bytes())
     rng = np.random.default_rng(0)
@@ -226,7 +226,7 @@ def test_an_archive_that_breaks_off_leaves_no_half_written_file(saved, tmp_path,
     archive = shutil.make_archive(tmp_path / "x", "tar", write_faces(tmp_path / "new"))
     archive = Path(archive)
     content = archive.read_bytes()
-    out, options = tmp_path / "p.csv", ["--device", "cpu", "--batch-size", "4", "--quiet"]
+    out, options = tmp_path / "p.csv", ["--device", "cpu", "--batch-size", "4"]
     listed = list_files(archive)
     with pytest.MonkeyPatch.context() as patch:  # whole when it was listed, cut when it is read
         patch.setattr("probnb.experiment.model.list_files", lambda path: listed)
@@ -238,7 +238,7 @@ def test_an_archive_that_breaks_off_leaves_no_half_written_file(saved, tmp_path,
 
 def test_command_writes_to_a_file_and_says_what_is_wrong(saved, tmp_path, capsys):
     folder, out = write_faces(tmp_path / "new", FACES[:3]), tmp_path / "p.csv"
-    options = ["--output", str(out), "--quiet", "--device", "cpu", "--batch-size", "2"]
+    options = ["--output", str(out), "--device", "cpu", "--batch-size", "2"]
     assert main(["predict", str(saved), str(folder), *options]) == 0
     assert len(pd.read_csv(out)) == 3
     cases = {

@@ -20,7 +20,7 @@ def test_one_training_is_students_interval_over_groups():
     rng = np.random.default_rng(0)
     y, groups = rng.integers(0, 2, 90), np.repeat(np.arange(9), 10)
     a, b = rng.random(90), rng.random(90)
-    run = bootstrap(y, {"a": a, "b": b}, replicates=20000, metrics=["brier"], groups=groups)
+    run = bootstrap(y, {"a": a, "b": b}, replicates=5000, metrics=["brier"], groups=groups)
     terms = ((a - y) ** 2 - (b - y) ** 2).reshape(9, 10).mean(axis=1)
     gap, expected = compare([run], "a", "b", "brier"), stats.ttest_1samp(terms, 0)
     interval = expected.confidence_interval()

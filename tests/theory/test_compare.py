@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from probnb.theory import Model, draw
 from probnb.theory.compare import (
     Protocol,
     calibrated_targets,
@@ -14,7 +15,6 @@ from probnb.theory.compare import (
     sweep,
     train,
 )
-from probnb.theory.model import Model, draw
 
 SMALL = Model(n=60, kappa=0.5, gamma=2.0, replicates=3, seed=4)
 

@@ -13,14 +13,12 @@ from scipy.special import expit, logit
 from probnb.theory import (
     exact_mse,
     geometry,
-    mse,
-    mse_parts,
-    reliability,
-)
-from probnb.theory.errors import (
     mean_sigmoid,
     mean_slope,
+    mse,
+    mse_parts,
     product_moment,
+    reliability,
     slope_bend,
 )
 
@@ -77,20 +75,6 @@ def test_mse_equals_adaptive_integration(norm, along, gamma):
         for low, high in itertools.pairwise(cuts)
     )
     assert mse(norm, along, gamma) == pytest.approx(total, abs=1e-8)
-
-
-@pytest.mark.parametrize(("norm", "along", "gamma"), CASES)
-def test_mse_equals_monte_carlo(norm, along, gamma):
-    rng = np.random.default_rng(0)
-    sums = np.zeros(2)
-    for _ in range(10):  # 10^7 samples, a million at a time
-        g1, g2 = rng.standard_normal((2, 1_000_000))
-        a = along * g1 + np.sqrt(norm**2 - along**2) * g2
-        error = (expit(a) - expit(gamma * g1)) ** 2
-        sums += error.sum(), (error**2).sum()
-    mean, square = sums / 1e7
-    standard_error = np.sqrt((square - mean**2) / 1e7)
-    assert abs(mse(norm, along, gamma) - mean) < 3 * standard_error
 
 
 @given(scales, st.floats(-1, 1), st.floats(0.0, 1e3))

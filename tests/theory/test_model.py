@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from probnb.theory import Model, draw, stable_step
 from probnb.theory.descent import gradient_descent, sgd
-from probnb.theory.model import Model, draw, stable_step
 
 SMALL = Model(n=60, kappa=0.5, gamma=2.0, replicates=3, seed=4)
 

@@ -8,7 +8,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import binom
 from sklearn.svm import SVC
 
-from probnb.theory.model import (
+from probnb.theory import (
     critical_dimension,
     max_margin,
     separability_threshold,
@@ -62,11 +62,11 @@ def test_threshold_equals_its_definition(gamma):
 def test_inner_expectation_by_sampling():
     # the definition itself, E(tV - Z)_+^2 with sampled outcomes, never falls below the threshold
     rng = np.random.default_rng(0)
-    x, z = rng.standard_normal((2, 1_000_000))
+    x, z = rng.standard_normal((2, 200_000))
     v = x * np.where(rng.random(len(x)) < expit(2 * x), 1, -1)
-    values = [np.maximum(t * v - z, 0) ** 2 for t in np.linspace(-2, 0, 41)]
+    values = [np.maximum(t * v - z, 0) ** 2 for t in np.linspace(-2, 0, 21)]
     means = np.array([value.mean() for value in values])
-    error = values[int(means.argmin())].std() / 1e3
+    error = values[int(means.argmin())].std() / np.sqrt(len(x))
     assert means.min() == pytest.approx(separability_threshold(2.0), abs=3 * error + 1e-3)
 
 
@@ -81,13 +81,13 @@ def test_simulation_crosses_one_half_at_the_threshold(gamma):
 
 
 def test_without_signal_separability_follows_covers_count():
-    n, p, trials = 30, 14, 1000
+    n, p, trials = 30, 14, 400
     chance = binom.cdf(p - 1, n - 1, 0.5)  # Cover (1965)
     found = np.mean([is_separable(*simulate(n, p, 0.0, [2, s])) for s in range(trials)])
     assert abs(found - chance) < 3 * np.sqrt(chance * (1 - chance) / trials)
 
 
-@pytest.mark.parametrize(("n", "p", "gamma"), [(60, 20, 2.0), (60, 28, 0.5), (300, 120, 1.0)])
+@pytest.mark.parametrize(("n", "p", "gamma"), [(60, 20, 2.0), (60, 28, 0.5)])
 def test_linear_programme_agrees_near_the_threshold(n, p, gamma):
     answers = []
     for seed in range(12):

@@ -28,7 +28,7 @@ from ...experiment import evidence
 from ...methods import METHODS, check_methods
 from ...metrics import Bootstrap, bootstrap, compare, difference
 from ...notebook import results_path
-from ...plots.forest import forest
+from ...plots import forest
 from ...published import published
 from ...scenarios import SCENARIOS, probability
 from ...store import machine

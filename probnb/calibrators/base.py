@@ -177,7 +177,8 @@ def cross_fit_folds(y, groups=None, folds=5, seed=0):
     codes, number = (None, len(y)) if groups is None else (factorize(groups)[0], len(set(groups)))
     folds = min(check_integer(folds, "folds", 2), int(min(y.sum(), (1 - y).sum())), number)
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    splits = list(kind(folds, shuffle=True, random_state=seed).split(y, y, codes))
+    cut = kind(folds, shuffle=True, random_state=seed).split(y, y, codes)
+    splits = [(train, test) for train, test in cut if len(test)]
     if not all(np.ptp(y[train]) > 0 for train, _ in splits):
         raise ValueError("groups must leave both outcomes in every fit; one fold takes all of one.")
     return splits

@@ -1,4 +1,4 @@
-"""What the diagram shows, read back from the drawn artists."""
+"""Reliability diagrams and the contact sheet, read back from what is drawn."""
 
 import matplotlib
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probnb.metrics.binning import reliability_bins
-from probnb.plots.reliability import reliability_diagram, reliability_grid
+from probnb.plots import face_grid, reliability_diagram, reliability_grid
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +95,15 @@ def test_bad_input_is_named(data):
         reliability_diagram(y, p_hat, p=p - 1)
     with pytest.raises(ValueError, match="p and y_prob must have the same length"):
         reliability_diagram(y, p_hat, p=np.append(p, 0.5))
+
+
+def test_contact_sheet():
+    images = np.random.default_rng(0).integers(0, 256, (10, 3, 16, 16), dtype=np.uint8)
+    ages = np.arange(20, 30)
+    ax = face_grid(images, ages, columns=4)
+    sheet = ax.images[0].get_array()
+    assert sheet.shape == (1 + 3 * 17, 1 + 4 * 17, 3)
+    np.testing.assert_array_equal(sheet[1:17, 1:17], images[0].transpose(1, 2, 0))
+    np.testing.assert_array_equal(sheet[18:34, 18:34], images[5].transpose(1, 2, 0))
+    assert (sheet[35:, 35:] == 255).all()  # two places stay empty
+    assert [text.get_text() for text in ax.texts] == [str(age) for age in ages]

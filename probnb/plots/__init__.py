@@ -1,1 +1,0 @@
-"""Every figure of the book: each one a function of data that draws on an Axes and returns it."""
