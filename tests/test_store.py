@@ -43,7 +43,7 @@ def test_finished_files_have_the_modes_that_the_umask_gives(tmp_path, umask, mod
         found = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.rglob("*") if p.is_file()}
     finally:
         os.umask(before)
-    assert len(found) == 3 and set(found.values()) == {mode}, found
+    assert len(found) == 2 and set(found.values()) == {mode}, found
 
 
 @pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid() != 0, reason="needs two users")

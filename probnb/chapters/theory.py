@@ -10,18 +10,9 @@ import pandas as pd
 import seaborn as sns
 import torch
 
+from .. import theory
 from ..plots import COLOURS, CYCLE, grid
-from ..theory import (
-    critical_dimension,
-    descent,
-    draw,
-    fresh_predictions,
-    max_margin,
-    mse,
-    reliability,
-    separability_threshold,
-    stable_step,
-)
+from ..theory import descent
 from ..theory.compare import against_baseline
 from ..validation import check_choice, check_integer, check_number
 
@@ -54,9 +45,9 @@ def early_learning(model, eta, horizon):
     """
 
     def run(setting, step, limit=False):
-        sample = draw(setting)
+        sample = theory.draw(setting)
         if limit:
-            step = min(step, 0.9 * float(stable_step(sample).min()))
+            step = min(step, 0.9 * float(theory.stable_step(sample).min()))
         return descent.gradient_descent(sample, step, max(1, round(horizon / step)))
 
     sizes = [max(2, round(model.n * f)) for f in (0.2, 0.4, 1)]
@@ -75,7 +66,9 @@ def slope_table(model, pairs, sizes):
     rows = []
     for gamma, gamma_0 in pairs:
         for n in sizes:
-            slopes = descent.measured_slope(draw(replace(model, n=n, gamma=gamma, gamma_0=gamma_0)))
+            slopes = descent.measured_slope(
+                theory.draw(replace(model, n=n, gamma=gamma, gamma_0=gamma_0))
+            )
             limit = float(descent.initial_slope(gamma, gamma_0))
             rows.append((gamma, gamma_0, n, *pd.Series(slopes).agg(["mean", "sem"]), limit))
     return pd.DataFrame(rows, columns=["gamma", "gamma_0", "n", "slope", "error", "limit"])
@@ -83,7 +76,7 @@ def slope_table(model, pairs, sizes):
 
 def gap_table(model, etas, horizon):
     """Farthest distance of gradient descent from gradient flow by step size, over replicates."""
-    sample, columns = draw(model), ["parameters", "errors"]
+    sample, columns = theory.draw(model), ["parameters", "errors"]
     gaps = [np.mean(descent.flow_gap(sample, eta, horizon), axis=1) for eta in etas]
     return pd.DataFrame(gaps, pd.Index(etas, name="eta"), columns)
 
@@ -91,12 +84,12 @@ def gap_table(model, etas, horizon):
 def memorise(model, eta, iterations):
     """Follow training until the outcomes are memorised, and beyond: Theorem A.2.
 
-    `eta` is in stretched time, see `probnb.theory.descent.late_training`; angles to the max-margin
+    `eta` is in stretched time, see `probnb.descent.late_training`; angles to the max-margin
     separator are NaN for replicates that are not separable. Returns the run, the angle in radians
     to the limit (r, k) and which data sets are separable (r,).
     """
-    sample = draw(model)
-    found = [max_margin(X, y) for X, y in zip(sample.inputs.cpu(), sample.outcomes.cpu())]
+    sample = theory.draw(model)
+    found = [theory.max_margin(X, y) for X, y in zip(sample.inputs.cpu(), sample.outcomes.cpu())]
     separable = np.array([w is not None for w in found])
     nowhere = np.full(model.p, np.nan)
     onto = np.stack([nowhere if w is None else w / np.linalg.norm(w) for w in found])
@@ -110,7 +103,7 @@ def memorise(model, eta, iterations):
 def critical_ratios(n, gammas, replicates, seed=0):
     """Aspect ratios at which simulated data become separable, (gammas, replicates), sorted."""
     found = [
-        [critical_dimension(n, gamma, [seed, i, r]) / n for r in range(replicates)]
+        [theory.critical_dimension(n, gamma, [seed, i, r]) / n for r in range(replicates)]
         for i, gamma in enumerate(gammas)
     ]
     return np.sort(found, axis=1)
@@ -121,7 +114,7 @@ def appendix_b(model, eta=0.05, iterations=6000, batch=100):
 
     Returns the iterations recorded and the two runs.
     """
-    sample, record = draw(model), descent.record_at(iterations)
+    sample, record = theory.draw(model), descent.record_at(iterations)
     runs = (
         descent.sgd(sample, eta, iterations, labels, batch, record=record, seed=model.seed)
         for labels in ("observed", "resampled")
@@ -197,7 +190,7 @@ def landscape(paths, gamma):
     left = min(-0.15 * gamma, *(v.along.mean(0).min() for v in paths.values()))
     top = 1.05 * max(gamma, *(v.mean(0).max() for v in across.values()))
     x, y = np.meshgrid(np.linspace(left, right, 90), np.linspace(0, top, 80))
-    error = 100 * mse(np.hypot(x, y), x, gamma)
+    error = 100 * theory.mse(np.hypot(x, y), x, gamma)
     shades = ax.contourf(x, y, error, levels=14, cmap="Greys", alpha=0.75)
     ax.figure.colorbar(shades, ax=ax, label=_MSE, pad=0.02)
     for (name, path), colour in zip(paths.items(), CYCLE):
@@ -248,7 +241,7 @@ def phase_figure(critical, gammas, n):
                           rasterized=True)  # fmt: skip
     ax.figure.colorbar(image, ax=ax, label="separable data sets (%)", pad=0.02)
     fine = np.linspace(gammas[0], gammas[-1], 200)
-    ax.plot(fine, separability_threshold(fine), color=COLOURS["vermilion"], lw=2.2,
+    ax.plot(fine, theory.separability_threshold(fine), color=COLOURS["vermilion"], lw=2.2,
             label=r"theory, $\kappa^*(\gamma)$")  # fmt: skip
     ax.plot(gammas, np.median(critical, axis=1), "o", color="black", ms=5, mec="white",
             label=f"simulated 50 % point, n = {n}")  # fmt: skip
@@ -269,11 +262,11 @@ def appendix_b_panels(observed, resampled, seed=0, points=1000):
     axes, q = _axes(4, height=2.7, sharey=True), np.linspace(0.001, 0.999, 300)
     for ax, (title, (path, k)) in zip(axes, panels.items()):
         norm, along = float(path.norm[0, k]), float(path.along[0, k])
-        p_hat, p = fresh_predictions(norm, along, path.gamma, points, seed)
+        p_hat, p = theory.fresh_predictions(norm, along, path.gamma, points, seed)
         ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], lw=1)
         ax.plot(p_hat, p, "o", ms=2.2, color=COLOURS["sky"], alpha=0.45, mew=0, rasterized=True)
         if norm > 0:  # a start at 0 has one prediction
-            ax.plot(q, reliability(q, norm, along, path.gamma), color="black", lw=1.8)
+            ax.plot(q, theory.reliability(q, norm, along, path.gamma), color="black", lw=1.8)
         ax.set(xlabel="prediction", xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1])
         ax.set_title(f"{title}\nMSE {100 * float(path.mse[0, k]):.2f}", fontsize=9, loc="left")
     axes[0].set_ylabel("probability")

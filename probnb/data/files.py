@@ -256,17 +256,14 @@ def _tar(path):
         for member in archive:
             known = member.isfile() or member.islnk() or member.issym()
             problem = None if known else "neither a file nor a link"
-            read = partial(_extract, archive, member)
+            # Of a link, what it leads to, if inside.
+            read = lambda member=member: archive.extractfile(member).read()  # noqa: E731
             if not member.isdir():
                 yield posixpath.normpath(member.name), member.size, problem, read
         if isinstance(archive.fileobj, io.BufferedReader):  # a cut between files passes for the end
             archive.fileobj.seek(-1024, os.SEEK_END)
             if any(archive.fileobj.read()):
                 raise tarfile.ReadError("its end is missing")
-
-
-def _extract(archive, member):
-    return archive.extractfile(member).read()  # of a link what it leads to, if inside
 
 
 def _zip(path):

@@ -30,6 +30,7 @@ from probnb.training.losses import CrossEntropy
 from probnb.training.models import RainNet, network
 from probnb.training.targets import Observed, Resampled
 
+IMAGES = [name for name in METHODS if METHODS[name].kind != "pretrained"]
 SMALL = make_profile("smoke", images=120, size=16, width=4, epochs=2, patience=1)
 
 
@@ -46,7 +47,7 @@ def splits():
 @pytest.fixture(scope="module")
 def finished(splits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fits")
-    jobs = tiny(METHODS)
+    jobs = tiny(IMAGES)
     fits = experiment.run_jobs(jobs, splits, folder, device="cpu", workers=2, progress=False)
     return jobs, fits, folder
 
@@ -272,8 +273,8 @@ def test_stored_logits_are_those_of_their_rows(finished, splits):
 
 def test_every_row_has_predictions(results, splits):
     table = results.predictions
-    assert list(table.columns) == ["split", "id", "y", "p", "group", *METHODS]
-    values = table[list(METHODS)].to_numpy()
+    assert list(table.columns) == ["split", "id", "y", "p", "group", *IMAGES]
+    values = table[IMAGES].to_numpy()
     assert ((values >= 0) & (values <= 1)).all()
     np.testing.assert_allclose(table["p"], np.minimum(table["group"] / 100, 1), atol=1e-6)
     assert table["split"].value_counts().to_dict() == {
@@ -462,7 +463,9 @@ def test_data_of_ones_own_without_probabilities(tmp_path):
 
 
 def test_profiles_and_methods_reject_what_they_do_not_know():
-    with pytest.raises(ValueError, match="profile must be one of smoke, quick, cpu, paper"):
+    with pytest.raises(
+        ValueError, match="profile must be one of smoke, quick, features, cpu, paper"
+    ):
         make_profile("big")
     with pytest.raises(ValueError, match=r"override.*Did you mean 'epochs'"):
         make_profile("quick", epoch=3)

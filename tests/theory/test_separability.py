@@ -81,7 +81,7 @@ def test_simulation_crosses_one_half_at_the_threshold(gamma):
 
 
 def test_without_signal_separability_follows_covers_count():
-    n, p, trials = 30, 14, 400
+    n, p, trials = 30, 14, 1000
     chance = binom.cdf(p - 1, n - 1, 0.5)  # Cover (1965)
     found = np.mean([is_separable(*simulate(n, p, 0.0, [2, s])) for s in range(trials)])
     assert abs(found - chance) < 3 * np.sqrt(chance * (1 - chance) / trials)
