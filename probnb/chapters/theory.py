@@ -66,11 +66,10 @@ def slope_table(model, pairs, sizes):
     rows = []
     for gamma, gamma_0 in pairs:
         for n in sizes:
-            slopes = descent.measured_slope(
-                theory.draw(replace(model, n=n, gamma=gamma, gamma_0=gamma_0))
-            )
+            sample = theory.draw(replace(model, n=n, gamma=gamma, gamma_0=gamma_0))
+            slopes = pd.Series(descent.measured_slope(sample)).agg(["mean", "sem"])
             limit = float(descent.initial_slope(gamma, gamma_0))
-            rows.append((gamma, gamma_0, n, *pd.Series(slopes).agg(["mean", "sem"]), limit))
+            rows.append((gamma, gamma_0, n, *slopes, limit))
     return pd.DataFrame(rows, columns=["gamma", "gamma_0", "n", "slope", "error", "limit"])
 
 
@@ -84,7 +83,7 @@ def gap_table(model, etas, horizon):
 def memorise(model, eta, iterations):
     """Follow training until the outcomes are memorised, and beyond: Theorem A.2.
 
-    `eta` is in stretched time, see `probnb.descent.late_training`; angles to the max-margin
+    `eta` is in stretched time, see `probnb.theory.descent.late_training`; angles to the max-margin
     separator are NaN for replicates that are not separable. Returns the run, the angle in radians
     to the limit (r, k) and which data sets are separable (r,).
     """
@@ -92,8 +91,8 @@ def memorise(model, eta, iterations):
     found = [theory.max_margin(X, y) for X, y in zip(sample.inputs.cpu(), sample.outcomes.cpu())]
     separable = np.array([w is not None for w in found])
     nowhere = np.full(model.p, np.nan)
-    onto = np.stack([nowhere if w is None else w / np.linalg.norm(w) for w in found])
-    onto = torch.from_numpy(onto).to(model.device)
+    onto = [nowhere if w is None else w / np.linalg.norm(w) for w in found]
+    onto = torch.from_numpy(np.stack(onto)).to(model.device)
     path = descent.late_training(sample, eta, iterations, descent.record_at(iterations), onto)
     with np.errstate(invalid="ignore"):  # a start of length 0 has no direction
         angle = np.arccos(np.clip(path.onto / path.norm, -1, 1))
@@ -128,8 +127,7 @@ def summary_table(table, baseline="early stop"):
     wide = 100 * table.pivot(index="replicate", columns="method", values="mse")
     difference = wide.sub(wide[baseline], axis=0)
     means["difference"], means["standard error"] = difference.mean(), difference.sem()
-    start = table["chosen"] == 0
-    means["kept its start (%)"] = 100 * start.groupby(table["method"]).mean()
+    means["kept its start (%)"] = 100 * (table["chosen"] == 0).groupby(table["method"]).mean()
     return means.rename(columns={"mse": "MSE x 100"}).rename_axis(None)
 
 
