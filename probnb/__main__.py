@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
+from itertools import chain
 
 from tqdm import tqdm
 
@@ -45,6 +47,7 @@ def main(arguments=None):
     )
     predict.add_argument("--batch-size", type=int, default=256, help="images at a time")
     predict.add_argument("--key", help="which array of a file that holds several")
+    predict.add_argument("--quiet", action="store_true", help="no progress bar")
     given = parser.parse_args(arguments)
     if given.batch_size < 1:
         predict.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
@@ -56,24 +59,36 @@ def main(arguments=None):
 
 
 def _predict(given):
-    import pandas as pd  # and torch: after the arguments
+    from . import store  # torch: after the arguments
+    from .experiment.model import image_entries, load_model, predict_entries
 
-    from . import store
-    from .experiment.model import load_model, predict_images
+    model = load_model(given.model)
+    total, entries = image_entries(given.images, given.key)
+    rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
+    first = next(rows)  # nothing is written where nothing can be done
+    rows = tqdm(chain([first], rows), total=total, unit="image", disable=given.quiet)
+    bad = []
 
-    rows = predict_images(
-        load_model(given.model), given.images, given.device, given.batch_size, given.key
-    )
-    table = pd.DataFrame(tqdm(rows, unit="image"), columns=["path", "probability", "reason"])
-    bad, text = int(table["probability"].isna().sum()), {"index": False, "lineterminator": "\n"}
-    text |= {"encoding": "utf-8", "errors": "surrogateescape"}  # names of files need not be text
+    def write(file):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("path", "probability", "reason"))
+        for name, p, reason in rows:
+            writer.writerow((name, "" if p is None else repr(p), reason or ""))
+            bad.extend([name] * (p is None))
+
     if given.output:
-        store.replace_file(given.output, lambda path: table.to_csv(path, **text))
+        store.replace_file(given.output, lambda path: _write(path, write))
     else:
-        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
-        table.to_csv(sys.stdout, **text)
-    print(f"{len(table) - bad:,} of {len(table):,} images predicted.", file=sys.stderr)
-    return 0 if not bad else 1 if bad == len(table) else 3
+        if hasattr(sys.stdout, "reconfigure"):  # names of files need not be text
+            sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+        write(sys.stdout)
+    print(f"{total - len(bad):,} of {total:,} images predicted.", file=sys.stderr)
+    return 0 if not bad else 1 if len(bad) == total else 3
+
+
+def _write(path, write):
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        write(file)
 
 
 if __name__ == "__main__":

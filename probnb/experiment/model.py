@@ -308,9 +308,14 @@ def predict_images(model, images, device="auto", batch_size=256, key=None):
     ValueError
         If it holds no images at all.
     """
+    _, entries = image_entries(images, key)
+    yield from predict_entries(model, entries, device, batch_size)
+
+
+def predict_entries(model, entries, device="auto", batch_size=256):
+    """As `predict_images`, for the entries that `image_entries` found."""
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
-    entries = image_entries(images, key)
     for block in iter(lambda: list(islice(entries, batch_size)), []):
         decoded = Parallel(n_jobs=-1, prefer="threads")(
             delayed(_decode)(content, reason, model) for _, content, reason in block
@@ -322,21 +327,34 @@ def predict_images(model, images, device="auto", batch_size=256, key=None):
 
 
 def image_entries(images, key=None):
-    """Find the images that there are to predict, those that training would find.
+    """Find the images that there are to predict: those that training would find.
 
-    Of each its name, its content (bytes, an array, or None) and why it has none; links that lead
-    out are among them. A warning says what else is left out.
+    Parameters
+    ----------
+    images : path-like
+        As for `predict_images`.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Returns
+    -------
+    total : int
+        How many.
+    entries : iterator
+        Of each its name, its content (bytes, an array, or None) and why it has none; folders
+        that are links are among them. A warning says what else is left out.
     """
     path = Path(images).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
     if is_array(path):
         array = open_array(path, key)[0]
-        if not array.shape[0]:
+        n = array.shape[0]
+        if not n:
             raise ValueError(f"images: {str(path)!r} holds no rows.")
-        return ((i, np.asarray(array[i : i + 1])[0], None) for i in range(array.shape[0]))
+        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
     if path.is_file() and PICTURE.search(path.name):
-        return iter([(path.name, path.read_bytes(), None)])
+        return 1, iter([(path.name, path.read_bytes(), None)])
     listing = list_files(path)
     pictures = listing.pictures()
     names = {listing.files[name]: name for name in pictures if name in listing.files}
@@ -348,7 +366,7 @@ def image_entries(images, key=None):
         raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
     why = "the file cannot be read"
     found = ((names[place], content, why) for place, content in read_files(path, names))
-    return chain(unread, found)
+    return len(names) + len(unread), chain(unread, found)
 
 
 def _decode(content, reason, model):

@@ -557,12 +557,12 @@ def test_training_and_prediction_list_the_same(tmp_path):
     for hidden in (".ipynb_checkpoints/0-checkpoint.jpg", "__MACOSX/0/._0.jpg", "0/._2.jpg"):
         (root / hidden).parent.mkdir(parents=True, exist_ok=True)
         (root / hidden).write_bytes(encode(PIXELS[0], "JPEG"))
-    entries = list(image_entries(root))
+    total, entries = image_entries(root)
     trained = {name for part in load_images(root, size=12).parts().values() for name in part.ids}
-    assert len(entries) == 30 and {name for name, _, _ in entries} == trained
+    assert total == 30 and {name for name, _, _ in entries} == trained
     (root / "linked").symlink_to(tmp_path)
-    entries = list(image_entries(root))
-    assert len(entries) == 31 and ("linked", None, "a link to a folder") in entries
+    total, entries = image_entries(root)
+    assert total == 31 and ("linked", None, "a link to a folder") in list(entries)
 
 
 def test_names_of_parts_are_no_outcomes(tmp_path):
