@@ -79,6 +79,8 @@ def read_table(path):
     """
     path, notes = Path(path), []
     try:
+        if path.is_dir():
+            raise ValueError("it is a folder; give one file of it")
         data = path.read_bytes()
         if data.startswith(b"\x1f\x8b"):
             with gzip.open(io.BytesIO(data)) as stream:

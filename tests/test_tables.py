@@ -189,3 +189,9 @@ def test_columns_are_found_by_name_or_the_nearest_is_said():
     assert find_column("y", ["Y", "m"], "y") == "Y"
     with pytest.raises(ValueError, match=r"columns: the column .* got 'carefull'. Did you mean"):
         find_column("carefull", ["careful"], "columns")
+
+
+def test_a_folder_is_called_one(tmp_path):
+    (tmp_path / "mine.parquet").mkdir()
+    with pytest.raises(ValueError, match=r"mine\.parquet cannot be .* it is a folder"):
+        read_table(tmp_path / "mine.parquet")
