@@ -155,6 +155,44 @@ columns = ["scenario", "method", "repair", "shift", "slope", "mse_p"]
 saved if saved is None else tables.show(saved.assign(mse_p=100 * saved["mse_p"])[columns].round(3))
 
 # %% [markdown]
+# ## 6. A pretrained start does more than all of these
+#
+# Nobody with a few thousand images trains from random weights. Here the same faces, at 128 × 128 pixels, are seen
+# through a frozen EfficientNet-lite0 that has learnt ImageNet (means and deviations of its maps), and small heads
+# are trained on these 1,568 features: five scenarios, seven seeds each, about a minute of one core for all rows of
+# a scenario once four minutes have extracted the features. **It halves the error**: cross entropy has 1.16 in Linear
+# where the network from random weights has 2.22, 1.31 and 2.31 in Discrete, and in every scenario it is below what that
+# network reaches with fresh labels in each epoch. That is knowledge which the paper's rows are not given (ImageNet
+# holds people), and so no verdict on the paper's claims rests on it.
+#
+# On the strong start the rows differ by hundredths, and seven seeds tell them apart:
+#
+# - An **ensemble of five** is lower than one network in all five scenarios, by 0.03 to 0.08.
+# - **CaPE less its control is 0 to within 0.03 in all ten comparisons.** What it gains on one network in Linear, 0.04
+#   [0.02, 0.05], the same fine-tuning without calibration epochs gains as well.
+# - **Logistic regression** on the features, a convex fit of four seconds, has 1.23 in Linear and 1.35 in Discrete; the
+#   small network is better by 0.04 to 0.46 in three scenarios and worse by 0.04 in Centered and Skewed. Neither Platt
+#   scaling nor CaPE on top of it changes anything that seven seeds could show.
+# - Averaged weights, cheap and good from random weights, are worse than stopping early in Skewed and Centered, by
+#   0.08 [0.06, 0.11] and 0.02 [0.01, 0.03]. Overfitting remains: the last of thirty epochs is worse than the kept one in all but
+#   Sigmoid.
+
+# %% tags=["remove-input"]
+pretrained = stored_runs(folders, pretrained=True)
+pairs = [
+    ("ensemble", "ce_mean"),
+    ("cape_bin", "ce_finetuned"),
+    ("logistic", "ce_mean"),
+    ("ce_averaged", "ce_mean"),
+]
+table = tables.differences(pretrained, pairs, several=True)
+label = "MSE$_p$ × 100, difference (left of 0: the first is better)"
+ax = forest(table, hue="pair", xlabel=label) if len(table) else None
+
+# %% tags=["remove-input", "hide-output"]
+tables.show(tables.paper_table(pretrained, "mse_p")) if pretrained else None
+
+# %% [markdown]
 # ## How many differences stand out by chance?
 #
 # Findings 2 to 4 look at 11 differences in Linear and in Discrete. Of these 22, 7 intervals leave out 0, where

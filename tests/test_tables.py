@@ -130,7 +130,7 @@ def test_what_is_no_table_is_named(tmp_path, monkeypatch):
     refused(tmp_path, plain().to_json(), "JSON", name="x.json")
     refused(tmp_path, b"y,m\n1,0.5\0\n", "no text")
     refused(tmp_path, bytes(range(256)) * 4, "no text")
-    with pytest.raises(ValueError, match="Is a directory"):
+    with pytest.raises(ValueError, match="it is a folder"):
         read_table(tmp_path)
     monkeypatch.setattr("probnb.tables.LARGEST", 100)
     refused(tmp_path, gzip.compress(text), "more than 100 bytes")

@@ -200,3 +200,42 @@ def test_how_many_stand_out_by_chance(best):
     left = table.assign(holm=holm(table["p"])).query("holm < 0.05")
     assert left[["scenario", "a", "b"]].to_numpy().tolist() == [["discrete", "ensemble", "platt"]]
     said(f"($p$ = {left['holm'].iloc[0]:.3f})", text)
+
+
+def test_pretrained_start():
+    start = claims.stored_runs([ROOT / "results"], pretrained=True)
+    assert len(start) == 5 and all(len(runs) == 7 for runs in start.values())
+    scratch = best_of(ROOT / "results")
+
+    def means(runs):
+        return 100 * evidence.scores(runs, ["mse_p"]).groupby("method")["value"].mean()
+
+    ours = {scenario: means(runs) for scenario, runs in start.items()}
+    for scenario, numbers in (("linear", (1.16, 2.22, 1.23)), ("discrete", (1.31, 2.31, 1.35))):
+        here = ours[scenario]["ce_mean"], means(scratch[scenario])["ce_mean"]
+        assert (*here, ours[scenario]["logistic"]) == pytest.approx(numbers, abs=0.005)
+    assert all(ours[s]["ce_mean"] < means(scratch[s])["resampled"] for s in ours)
+
+    def gap(scenario, a, b="ce_mean"):
+        return ends(evidence.compare(start[scenario], a, b))
+
+    gains = [gap(scenario, "ensemble") for scenario in start]
+    assert all(high < 0 and -0.085 < value < -0.025 for value, _, high in gains)
+    for cape in ("cape_bin", "cape_kernel"):
+        for scenario in start:
+            _, low, high = gap(scenario, cape, "ce_finetuned")
+            assert low < 0 < high and max(-low, high) < 0.035
+    assert spell(gap("linear", "cape_bin")) == "-0.04 [-0.05, -0.02]"
+    convex = {scenario: gap(scenario, "logistic") for scenario in start}
+    worse = ("linear", "sigmoid", "discrete")
+    assert sorted(round(convex[s][0], 2) for s in worse) == [0.04, 0.07, 0.46]
+    assert all(convex[s][1] > 0 for s in worse)
+    for scenario in ("centered", "skewed"):
+        assert round(convex[scenario][0], 2) == -0.04 and convex[scenario][2] < 0
+        averaged = gap(scenario, "ce_averaged")
+        assert spell(averaged) in ("+0.08 [+0.06, +0.11]", "+0.02 [+0.01, +0.03]")
+    for scenario in start:
+        for row in ("logistic_platt", "logistic_bin", "logistic_kernel"):
+            _, low, high = gap(scenario, row, "logistic")
+            assert low <= 0 <= high
+        assert (gap(scenario, "ce_overfit")[1] > 0) == (scenario != "sigmoid")
