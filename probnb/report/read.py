@@ -178,8 +178,8 @@ def check_table(
         notes.append(f"Rows are weighted by column {roles['weight']}{left}.")
         out = {role: None if held is None else held[keep] for role, held in out.items()}
         predictions = predictions[keep].reset_index(drop=True)
-    if np.ptp(y := out["y"]) == 0:
-        only = f"all {len(y)} rows are {y[0]:g}"
+    if (mean := np.average(out["y"], weights=out["weight"])) in (0, 1):  # to rounding
+        only = f"all {len(out['y'])} rows, or all their weight, are {mean:g}"
         raise ValueError(f"column {roles['y']!r} must hold both outcomes; {only}.")
     return PredictionTable(predictions=predictions, notes=tuple(notes), **out)
 
