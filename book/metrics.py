@@ -204,7 +204,7 @@ brier([0, 1, 1, 1], [0.2, 0.4, 0.6, 1.0])
 
 # %%
 parts = {m: asdict(brier_decomposition(models["y"], models[m], bins)) for m in predictions}
-pd.DataFrame(parts).T.style.format("{:.4f}")
+pd.DataFrame(parts).T.style.format("{:.4f}").set_table_attributes('class="fit"')
 
 # %% [markdown]
 # ## KS: calibration without bins
