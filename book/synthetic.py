@@ -92,7 +92,7 @@ from probnb.experiment.run import run_jobs
 faces = load_faces(
     scenario, data_dir, size=settings.size, n=settings.images, seed=seed, mirror=mirror
 )
-splits = features_of(faces, settings, results_dir, device_type(device))  # or the faces as they are
+splits = features_of(faces, settings, results_dir, device_type(device), mirror)  # or the faces
 jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 outcome = collect(jobs, fits, splits)

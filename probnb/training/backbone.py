@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import pickle
 from pathlib import Path
 
@@ -68,7 +69,8 @@ class Backbone(nn.Module):
         if not next(self.body.parameters()).is_meta:  # there, others bring the weights
             _fill(self.body, find_weights(backbone), config["classifier"])
         # Of an EfficientNet every stage, not only those before which the resolution falls.
-        self.options = {"extra_blocks": True} if hasattr(self.body, "conv_stem") else {}
+        known = inspect.signature(self.body.forward_intermediates).parameters
+        self.options = {"extra_blocks": True} if "extra_blocks" in known else {}
 
     def forward(self, x):
         """Return features (n, F) of scaled images (n, 3, height, width)."""
