@@ -37,6 +37,7 @@ check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
 import pandas as pd
 
 from probnb.chapters import metrics as chapter
+from probnb.chapters import watched as chapter_watch
 from probnb.plots import reliability_grid, use_style
 from probnb.validation import check_integer
 
@@ -330,6 +331,62 @@ resolution = chapter.brier_resolution(runs.values())
 resolution.style.format(
     dict.fromkeys(["clear", "clear_right", "other_right"], "{:.0%}"), na_rep="–"
 )
+
+# %% [markdown]
+# ## Is it still calibrated?
+#
+# A model in use is judged again and again, as outcomes arrive. A test that was made for one look then
+# breaks its promise: whoever looks after every outcome, and stops at the first "significant" one, finds
+# one sooner or later. What may be looked at whenever one likes is a bet {cite}`shafer2021`. Begin with
+# one unit of money and stake it, before each outcome, on alternatives: that outcomes follow
+# $q = \sigma(a + b \operatorname{logit} \hat p)$, for a grid of intercepts and slopes. What was staked on
+# one of them is multiplied by
+#
+# $$
+# \frac{q}{\hat p} \ \text{ if } y = 1, \qquad \frac{1 - q}{1 - \hat p} \ \text{ if } y = 0,
+# $$
+#
+# which is 1 on average where $\hat p$ is true, whatever happened before. The money $e$ is then a
+# martingale, and the probability that it ever reaches $1 / \alpha$ is at most $\alpha$; where $\hat p$ is
+# wrong it grows exponentially. For forecasts such tests are those of
+# {cite}`henzi2022,arnold2023,henzi2023safe`; how to stake is the subject of {cite}`waudby2024`. After row
+# $t$ a share $1 / (4 t)$ of the money is spread evenly over all alternatives again, of which the
+# forecaster is one {cite}`herbster1998`: otherwise those that lost while a model was right have nothing
+# left to bet when it goes wrong.
+#
+# Here is a stream that is calibrated for 2,000 outcomes, after which every prediction is 0.05 too low:
+
+# %%
+from probnb.metrics.sequential import watch
+from probnb.plots import watch_over_time
+
+y, p_hat = chapter_watch.draw_stream(seed=seed)
+now, over_time = watch(y, p_hat)
+axes = watch_over_time(over_time)
+
+# %% [markdown]
+# Streams of many kinds, with a look after every row: the share in which there is an alarm, and the row
+# of the first one (the median over all streams). Beside the watch, two z-tests at the level 5 % that are
+# looked at as often: of the mean outcome, and Spiegelhalter's {cite}`spiegelhalter1986`, which sees
+# predictions that are too extreme or not enough. Looking ends when every watch has told.
+
+# %% tags=["remove-input"]
+told = chapter_watch.alarm_table(streams=10 * draws, rows=100 * draws, seed=seed)
+shown = {c: "{:.1%}" if c[1] == "alarms" else "{:,.0f}" for c in told}
+told.style.format(shown, na_rep="–").set_table_attributes('class="fit"')
+
+# %% [markdown]
+# **Where nothing is wrong**, one watch in twenty raises an alarm in 10,000 rows, as it may; of either
+# z-test more than half do. **Where something is wrong** the watch always tells, whatever it is: after 800
+# to 1,000 rows, or some 1,600 rows after a change. Each z-test is far sooner where it is the right one,
+# but its alarm means nothing, and where it is the wrong one it raises about as many as where nothing is
+# wrong. Patience costs little: to see a shift of 0.05 with 80 % power, a test of the mean that is planned
+# for one look needs 570 rows.
+#
+# `python -m probnb watch outcomes.csv` does this for a file to which outcomes are added; it says from
+# which row on the probabilities are no longer to be believed, and what looks wrong with them. It takes for
+# granted that each outcome is news: of rows that one event decides (photographs of one patient, hours of
+# one storm) it wants one.
 
 # %% [markdown]
 # ## Conventions, and where other libraries answer differently

@@ -6,8 +6,11 @@ import argparse
 import csv
 import sys
 from itertools import chain
+from pathlib import Path
 
 from tqdm import tqdm
+
+from .validation import check_choice
 
 DESCRIPTION = """\
 Predict the probability of outcome 1 for new images with a model that was kept by the chapter on
@@ -25,6 +28,19 @@ Images are JPEG, PNG, TIFF, WebP, BMP or GIF in a folder (subfolders included), 
 array (.npy, .npz, .h5, .zarr); each is prepared as in training: size, aspect, scale.
 
 The exit status is 0 if every image was read, 3 if some could not be, 1 if nothing could be done.
+"""
+
+WATCH = """\
+Say whether probabilities can still be believed, by an anytime-valid test: one may look after every
+outcome, and the probability that there is ever a false alarm is at most --alpha.
+
+OUTCOMES (CSV, Parquet) has a row for each prediction whose outcome is known, oldest first. Look
+again when rows were added at its end: what was seen is kept, and a past that changed is refused.
+Rows that one event decides are one bet: keep one of them. There are no weights.
+
+  python -m probnb watch model/ outcomes.csv --figure watch.svg
+
+The exit status is 0 while they can be believed, 4 from the alarm on, 1 if nothing could be done.
 """
 
 
@@ -48,11 +64,24 @@ def main(arguments=None):
     predict.add_argument("--batch-size", type=int, default=256, help="images at a time")
     predict.add_argument("--key", help="which array of a file that holds several")
     predict.add_argument("--quiet", action="store_true", help="no progress bar")
+    watch = commands.add_parser(
+        "watch",
+        help="whether probabilities can still be believed, as outcomes arrive",
+        description=WATCH,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    watch.add_argument("model", nargs="?", help="the model's folder, which then must not change")
+    watch.add_argument("outcomes", help="a table of predictions with their outcomes")
+    watch.add_argument("--prediction", default="probability", help="column of the probabilities")
+    watch.add_argument("--outcome", default="y", help="column of the outcomes")
+    watch.add_argument("--alpha", type=float, default=0.05, help="probability of a false alarm")
+    watch.add_argument("--state", help="keeps what was seen (OUTCOMES.watch.json)")
+    watch.add_argument("--figure", help="draw the evidence over time into this file (.svg, .png)")
     given = parser.parse_args(arguments)
-    if given.batch_size < 1:
+    if given.command == "predict" and given.batch_size < 1:
         predict.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
     try:
-        return _predict(given)
+        return {"predict": _predict, "watch": _watch}[given.command](given)
     except (ValueError, OSError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
@@ -89,6 +118,23 @@ def _predict(given):
 def _write(path, write):
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         write(file)
+
+
+def _watch(given):
+    from .report.watch import watch_file
+
+    kind = Path(given.figure or "x.svg").suffix[1:]
+    check_choice(kind, ("svg", "png", "pdf"), "figure: the ending")
+    names = "outcomes prediction outcome alpha model state"
+    now, table, text = watch_file(**{name: getattr(given, name) for name in names.split()})
+    print(text)
+    if given.figure:
+        from . import plots, store
+
+        plots.use_style()
+        figure = plots.watch_over_time(table, given.alpha)[0].figure
+        store.replace_file(given.figure, lambda path: figure.savefig(path, format=kind))
+    return 4 if now.alarm else 0
 
 
 if __name__ == "__main__":

@@ -295,3 +295,39 @@ def reliability_grid(y_true, predictions, p=None, columns=4, weights=None, **kwa
     if len(labels) > 1:  # above the panels, where it hides nothing
         figure.legend(handles, labels, loc="outside upper right", ncols=len(labels))
     return list(facets.axes_dict.values())
+
+
+def watch_over_time(table, alpha=0.05):
+    """Draw what the bets against a forecaster came to, and what they say is wrong.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `probnb.metrics.sequential.watch`, or several of them in turn.
+    alpha : float, default=0.05
+        The alarm is raised where e reaches 1 / alpha.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        e on a logarithmic scale with the alarm; the intercept and the slope of the logit on which
+        the money is, 0 and 1 where there is nothing to win.
+    """
+    _, axes = grid(2, columns=1, size=(7.2, 2.3), sharex=True)
+    log_e, limit = table["log_e"] / np.log(10), -np.log10(alpha)
+    axes[0].plot(log_e.replace(np.inf, np.nan), color=COLOURS["blue"], lw=1.3)
+    axes[0].axhline(limit, color=COLOURS["vermilion"], ls="--", lw=1.2)
+    axes[0].text(table.index[0], limit, f"alarm: e = {1 / alpha:g}", va="bottom", fontsize=9)
+    if (log_e >= limit).any():
+        row = (log_e >= limit).idxmax()
+        axes[0].plot(row, min(log_e[row], 2 * limit), "o", color=COLOURS["vermilion"], ms=6)
+        style = {"xytext": (6, -6), "textcoords": "offset points", "va": "top", "fontsize": 9}
+        axes[0].annotate(f"row {row:,}", (row, limit), **style)
+    axes[0].set_ylabel("evidence against\n" + r"the model ($\log_{10}$ e)")
+    for name, style in {"intercept": "-", "slope": "--"}.items():
+        colour = COLOURS[CYCLE[2 + (name == "slope")]]
+        axes[1].axhline(name == "slope", color=COLOURS["grey"], lw=0.8)
+        axes[1].plot(table[name], style, color=colour, lw=1.5, label=name)
+    axes[1].set(xlabel="outcomes seen", ylabel="where the money is\n(of the logit)")
+    axes[1].legend(loc="lower right", bbox_to_anchor=(1, 0.97), ncols=2)
+    return axes

@@ -36,7 +36,8 @@ ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "data",
     "training",
     "experiment page theory",  # which takes CaPE's p_emp from training
-    "__main__ plots",
+    "plots",
+    "__main__",
     "chapters",
 ]
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from probnb.chapters import metrics as study
+from probnb.chapters import watched
 from probnb.scenarios import SCENARIOS
 
 STORED = Path(__file__).parents[2] / "results"
@@ -61,6 +62,31 @@ def test_clear_pairs_are_ordered_rightly():
     assert 0.2 < unclear.min() < 0.3 and 0.8 < unclear.max() < 0.95
     wrong = 1 - found["other_right"]
     assert 1 / 8 < wrong.min() < 1 / 5 and 0.4 < wrong.max() < 0.55
+
+
+def check_watch(told):
+    """With a third of the page's streams, so that shares are within three standard errors."""
+    alarms, row = (told.xs(name, axis=1, level=1) for name in ("alarms", "median row"))
+    z = ["z of the mean", "Spiegelhalter's z"]
+    assert alarms.loc["true", "watch"] <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
+    assert (alarms.loc["true", z] > 0.45).all()
+    wrong = row.drop(index="true").iloc[:-1]
+    assert (alarms["watch"].drop("true") > 0.99).all()
+    assert wrong["watch"].between(700, 1100).all()
+    assert 1400 < row["watch"].iloc[-1] - watched.CHANGE < 1800
+    assert (wrong[z].min(axis=1) < wrong["watch"] / 3).all()  # the right one
+    assert alarms[z].drop("true").min(axis=1).between(0.35, 0.7).all()  # the wrong one
+
+
+def test_a_watch_keeps_its_promise_and_a_test_that_is_looked_at_again_does_not():
+    told = watched.alarm_table(streams=300)
+    check_watch(told)
+    changed = told.copy()
+    changed.loc["true", ("watch", "alarms")] = 0.2
+    with pytest.raises(AssertionError):
+        check_watch(changed)
+    variance = (watched.SAID * (1 - watched.SAID)).mean()
+    assert round(2.8016**2 * variance / 0.05**2, -1) == 570
 
 
 def test_the_guard_fails_when_a_stored_number_is_changed(table):
