@@ -217,6 +217,50 @@ shown = table[["label", "pair", "text", "p", "Holm"]].round(4).set_index(["label
 tables.show(shown.rename(columns={"text": "MSE_p ×100"}).astype(object).fillna(""))
 
 # %% [markdown]
+# ## How many trainings would it take?
+#
+# Two rows differ from seed to seed, because each seed has faces, outcomes and weights of its own. From that
+# deviation (pooled over the scenarios that have several seeds, with its own interval, as seeds are few) follows
+# how many seeds show a difference with 80 % power, by Student's paired test at 5 %. In brackets the seeds for
+# both ends of the deviation's interval. *Due to rows* is the part of the variance that more test faces would
+# take away; *rows for 0.1* says how many faces tell apart two given networks, which is another question;
+# *one training shows* is the difference that a single training of each row would reveal, were the deviation
+# known from elsewhere.
+#
+# **One training could never have shown most of what is at issue.** CaPE less stopping early has a deviation
+# of about 0.1: to see 0.5 takes three seeds, 0.2 five, 0.1 about ten, 0.05 some thirty to forty. The paper's
+# CaPE is ahead of its ensemble of five by 0.12 in Linear and 0.16 in Discrete; one training of each would
+# show about 0.24 here. The intervals of its tables are over test faces alone, which are under a third of
+# the variance of CaPE less stopping early (though two thirds of that of CaPE less the ensemble): what is
+# missing is trainings. Nor do the three seeds of Linear and Discrete show more than half a point of CaPE over
+# stopping early; that nothing can be seen of it means no more than this.
+#
+# On pretrained features deviations are smaller, in the median pair to a quarter, and seven seeds show 0.05 in
+# every comparison with CaPE but that from the beginning.
+
+# %% tags=["remove-input"]
+from probnb.chapters import power
+
+spread = power.spread(best)
+shown = power.needed(spread)
+tables.show(shown) if len(shown) else None
+
+# %% [markdown]
+# Every pair of rows: seeds that show a difference of 0.1. Rows that share a network (Platt scaling and
+# temperature) are told apart soon; MMCE, one of whose trainings is far off, and overfitted networks hardly
+# ever, but their differences are larger.
+
+# %% tags=["remove-input"]
+ax = power.seeds_figure(spread) if len(spread) else None
+
+# %% [markdown]
+# The same on pretrained features:
+
+# %% tags=["remove-input", "hide-output"]
+shown = power.needed(power.spread(pretrained)) if pretrained else []
+tables.show(shown) if len(shown) else None
+
+# %% [markdown]
 # ## The paper's tables
 #
 # The paper's numbers ± one bootstrap standard deviation over test rows; ours under them, the mean over

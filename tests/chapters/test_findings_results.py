@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from probnb.chapters import authors, claims
+from probnb.chapters import authors, claims, power
 from probnb.chapters import results as tables
 from probnb.experiment import evidence
 from probnb.metrics import difference, holm
@@ -200,6 +200,38 @@ def test_how_many_stand_out_by_chance(best):
     left = table.assign(holm=holm(table["p"])).query("holm < 0.05")
     assert left[["scenario", "a", "b"]].to_numpy().tolist() == [["discrete", "ensemble", "platt"]]
     said(f"($p$ = {left['holm'].iloc[0]:.3f})", text)
+
+
+def check_power(spread, strong):
+    """How many trainings it would take; on pretrained features as well."""
+    one, ensemble = spread.loc[("ce", "cape_bin")], spread.loc[("ensemble", "cape_bin")]
+    assert round(one["std"], 1) == 0.1
+    seeds = [power.seeds_needed(gap, one["std"]) for gap in (0.5, 0.2, 0.1, 0.05)]
+    assert seeds[:2] == [3, 5] and 9 <= seeds[2] <= 12 and 30 <= seeds[3] <= 40
+    shares = [(pair["rows"] / pair["std"]) ** 2 for pair in (one, ensemble)]
+    assert shares[0] < 1 / 3 and round(shares[1], 1) == 0.7
+    assert round(power.ENOUGH * ensemble["std"], 2) == 0.24
+    shared = spread.index.intersection(strong.index)
+    ratio = (strong["std"][shared] / spread["std"][shared]).median()
+    assert ratio == pytest.approx(1 / 4, abs=0.04)
+    for pair in {*power.ASKED} & {*strong.index}:
+        if "cape_bin" in pair:
+            few = power.seeds_needed(0.05, strong.loc[pair, "std"]) <= 7
+            assert few == (pair[1] != "beginning_bin")
+
+
+def test_how_many_trainings_it_would_take(best):
+    spread = power.spread(best)
+    strong = power.spread(claims.stored_runs([ROOT / "results"], pretrained=True))
+    check_power(spread, strong)
+    with pytest.raises(AssertionError):
+        check_power(spread.assign(std=1.5 * spread["std"]), strong)
+    text = prose("results")
+    for scenario in SEVERAL:
+        paper = published(scenario, metric="mse_p").set_index("method")["value"]
+        said(f"{paper['ensemble'] - paper['cape_bin']:.2f} in {scenario.capitalize()}", text)
+    error = evidence.scores(best["linear"], ["mse_p"]).query("method == 'mmce'")["value"]
+    assert error.max() > 1.7 * error.median()
 
 
 def test_pretrained_start():

@@ -1,0 +1,141 @@
+"""How many trainings would have shown what the paper claims? Power, from the stored runs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import combinations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.colors import LogNorm
+from scipy.stats import chi2, ncf, norm, t
+
+from ..experiment import evidence
+from ..methods import METHODS
+from .results import PAPER_ROWS, label
+
+DIFFERENCES = (0.05, 0.1, 0.2, 0.5)
+"""Of MSE_p, times 100."""
+
+LEVEL, POWER = 0.05, 0.8
+ENOUGH = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
+"""So many standard errors a difference must measure, where the standard error is known."""
+
+ASKED = [*((row, "cape_bin") for row in PAPER_ROWS if row not in ("resampled", "cape_bin")),
+         ("ce", "ensemble"), ("ce_finetuned", "cape_bin"), ("cape_bin", "beginning_bin"),
+         ("ce", "ce_averaged")]  # fmt: skip
+"""Pairs that the paper compares, and those behind the findings of the page."""
+
+
+def power(seeds, ratio):
+    """Return the probability that Student's paired test over seeds finds a difference.
+
+    Parameters
+    ----------
+    seeds : int
+        Number of pairs, at least 2.
+    ratio : float
+        The true difference, above 0, over the standard deviation of the pairs' differences.
+
+    Examples
+    --------
+    >>> round(float(power(34, 0.5)), 2)
+    0.81
+    """
+    limit = t.ppf(1 - LEVEL / 2, seeds - 1)
+    return ncf.sf(limit**2, 1, seeds - 1, seeds * ratio**2)  # of both sides, in t squared
+
+
+def seeds_needed(difference, std):
+    """Return the fewest seeds, 2 or more, that show a difference with 80 % power at 5 %."""
+    most = int((ENOUGH * std / difference) ** 2) + 10  # the test needs a few more than the normal's
+    return 2 + bisect_left(range(2, most), True, key=lambda n: power(n, difference / std) >= POWER)
+
+
+def spread(best):
+    """Say for each pair of rows how its difference in MSE_p varies from seed to seed, and why.
+
+    Parameters
+    ----------
+    best : dict of str to DataFrame
+        Runs by scenario, from `probnb.chapters.claims.stored_runs`.
+
+    Returns
+    -------
+    DataFrame
+        Index ``a``, ``b``. Times 100: ``std`` of the differences between seeds, pooled over
+        scenarios, with the ``low`` and ``high`` ends of its 95 % interval (chi-square with ``df``
+        degrees); ``rows``, the part that is due to which test rows a seed has (the deviation that a
+        bootstrap over rows gives); ``row``, the deviation of a single row.
+    """
+    lines = []
+    for scenario, runs in best.items():
+        for line in runs.itertuples(index=False):
+            test = evidence.tables(line)[1]
+            names = evidence.methods_of(test)
+            errors = {name: 100 * (test[name] - test["p"]) ** 2 for name in names}
+            for a, b in combinations(names, 2):
+                gap = errors[a] - errors[b]
+                lines.append((a, b, scenario, gap.mean(), gap.var(), gap.var() / len(gap)))
+    table = pd.DataFrame(lines, columns=["a", "b", "scenario", "gap", "row", "rows"])
+    between = table.groupby(["a", "b", "scenario"], sort=False)["gap"].agg(["var", "count"])
+    between = between[between["count"] > 1]
+    squares = between["var"] * (between["count"] - 1)
+    pairs = table.groupby(["a", "b"], sort=False)[["row", "rows"]].mean() ** 0.5
+    pairs["df"] = (between["count"] - 1).groupby(["a", "b"]).sum()
+    pairs = pairs[pairs["df"] > 0]
+    squares, df = squares.groupby(["a", "b"]).sum().reindex(pairs.index), pairs["df"]
+    ends = {"std": df, "low": chi2.isf(0.025, df), "high": chi2.isf(0.975, df)}
+    return pairs.assign(**{name: np.sqrt(squares / by) for name, by in ends.items()})
+
+
+def needed(table, pairs=ASKED):
+    """Lay out, for pairs of rows, what it takes to see a difference in MSE_p (times 100).
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `spread`.
+    pairs : sequence of (str, str)
+        Those that it lacks are left out.
+
+    Returns
+    -------
+    DataFrame
+        The deviation between seeds and how much of its square is due to the test rows; the seeds
+        that each of `DIFFERENCES` takes, with the numbers for both ends of the deviation's
+        interval; what one training each would show if the deviation were known; and the test rows
+        that tell two given networks apart which differ by 0.1.
+    """
+    lines = {}
+    for a, b in pairs:
+        if not {(a, b), (b, a)} & {*table.index}:
+            continue
+        one = table.loc[(a, b) if (a, b) in table.index else (b, a)]
+        ends = one["std"], one["low"], one["high"]
+        line = {"deviation": "{:.2f} [{:.2f}, {:.2f}]".format(*ends)}
+        line["due to rows"] = f"{min(1, (one['rows'] / one['std']) ** 2):.0%}"
+        for gap in DIFFERENCES:
+            line[f"seeds for {gap:g}"] = "{} [{}, {}]".format(*(seeds_needed(gap, s) for s in ends))
+        line["one training shows"] = f"{ENOUGH * one['std']:.2f}"
+        line["rows for 0.1"] = f"{(ENOUGH * one['row'] / 0.1) ** 2:,.0f}"
+        lines[f"{label(a)} / {label(b)}"] = line
+    return pd.DataFrame(lines).T
+
+
+def seeds_figure(table, difference=0.1):
+    """Draw how many seeds each pair of rows takes to show a difference in MSE_p (times 100)."""
+    seeds = table["std"].map(lambda std: seeds_needed(difference, std)).unstack("a")
+    names = [m for m in METHODS if m in {*seeds.index, *seeds.columns}]
+    seeds = seeds.reindex(index=names[1:], columns=names[:-1])
+    text = seeds.map(lambda n: f"{n:.0f}" if n < 1000 else f"{n / 1000:.0f}k")
+    bar = {"label": f"seeds that show {difference:g}", "format": "{x:g}"}
+    ax = plt.subplots(figsize=(7.4, 5.6), layout="constrained")[1]
+    sns.heatmap(seeds, norm=LogNorm(2, 200), cmap="cividis_r", annot=text, fmt="", ax=ax,
+                annot_kws={"fontsize": 7}, linewidths=0.5, cbar_kws=bar)  # fmt: skip
+    ax.set(xlabel="", ylabel="", xticklabels=[label(m) for m in seeds.columns],
+           yticklabels=[label(m) for m in seeds.index])  # fmt: skip
+    ax.grid(visible=False)
+    return ax
