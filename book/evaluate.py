@@ -50,6 +50,7 @@ k = None  # ones among repeated outcomes that the predictions have not seen, wit
 n = None  # the number of all of these
 scale = "auto"  # auto, probability, logit, each (columns differ)
 reference = None  # compare with this column; None: all pairs
+threshold = None  # probability from which on you would act: 0.2, or several as "0.1, 0.2"
 bins = 15  # of the diagrams and the decomposition
 replicates = 1000  # of the bootstrap; fewer for large files
 seed = 0
@@ -59,14 +60,18 @@ from probnb.notebook import check_parameters, find_path
 
 check_parameters(
     globals(),
-    "predictions columns y p group cluster weight id split part k n scale reference bins "
-    "replicates seed",
+    "predictions columns y p group cluster weight id split part k n scale reference threshold "
+    "bins replicates seed",
 )
 if predictions is not None:
     find_path(predictions, "predictions")
 
-from probnb.validation import check_choice, check_integer
+from probnb.validation import check_choice, check_integer, check_numbers
 
+if predictions is None and threshold is None:
+    threshold = 0.2  # of the example
+if threshold is not None:
+    threshold = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
 check_choice(scale, ("auto", "probability", "logit", "each"), "scale")
 check_integer(bins, "bins")
 check_integer(replicates, "replicates", minimum=2)
@@ -208,8 +213,29 @@ report.show("groups")
 # judges a map that has seen it. Gains are before less after: positive is better. Temperature scaling
 # {cite}`guo2017calibration` has one number to fit, Platt scaling {cite}`platt1999` two, beta calibration
 # {cite}`kull2017beta` three, isotonic regression {cite}`zadrozny2002` as many as the data support; its
-# probabilities of exactly 0 or 1 are what hurts its NLL. Gains are of a column over itself: none of these maps
+# probabilities of exactly 0 or 1 are what hurts its NLL, and Venn-Abers {cite}`vovk2015` has none of these. Gains are of a column over itself: none of these maps
 # lets a model tell cases apart that it confused before.
 
 # %%
 report.show("gains")
+
+# %% [markdown]
+# ## Decisions
+#
+# Would you act on every case whose probability is at least 0.2, say? Then a missed outcome is as bad to you as
+# four actions in vain, and `-p threshold 0.2` says what each column is worth: its *net benefit* is the share of
+# cases acted on rightly, less a quarter of those acted on in vain {cite}`vickers2006`. A column is of use if that is
+# more than acting on all cases has, and more than acting on none, which is 0; an asterisk marks where its interval
+# says so. The figure shows the same at other thresholds: who weighs the two errors otherwise reads it there. Counts
+# are of rows, whatever they weigh.
+
+# %%
+from probnb.report.decide import decisions, show_decisions
+
+decided = decisions(table, threshold, replicates, seed)
+show_decisions(decided)
+
+# %%
+from probnb.plots import decision_curves
+
+ax = None if decided is None else decision_curves(decided, threshold)

@@ -74,6 +74,7 @@ devices = 1  # GPUs to use; on a CPU, processes
 results_dir = None  # finished work; None is the folder "runs" of the project
 model_dir = None  # where the model is kept; None is a folder in results_dir
 replicates = 1000  # bootstrap replicates
+threshold = None  # probability from which on you would act: 0.2, or several as "0.1, 0.2"
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
@@ -83,7 +84,7 @@ from probnb.notebook import check_parameters, default_profile, find_path, result
 check_parameters(
     globals(),
     f"""outcomes positive path y group split weight p key aspect mirror unreadable
-    profile seed methods device devices results_dir model_dir replicates retrain
+    profile seed methods device devices results_dir model_dir replicates threshold retrain
     {" ".join(profiles.PROFILE_FIELDS)}""",
     text="images outcomes positive path y group split weight p key results_dir model_dir",
 )
@@ -92,7 +93,7 @@ from probnb.experiment.model import check_model_folder
 from probnb.methods import check_methods
 from probnb.plots import use_style
 from probnb.training.batches import device_type, precision_of
-from probnb.validation import check_choice, check_integer, check_number
+from probnb.validation import check_choice, check_integer, check_number, check_numbers
 
 check_choice(aspect, ("crop", "pad", "stretch"), "aspect")
 check_choice(mirror, (True, False), "mirror")
@@ -102,6 +103,10 @@ check_number(unreadable, "unreadable", 0, 1)
 check_integer(seed, "seed", minimum=0)
 check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
+if images is None and threshold is None:
+    threshold = 0.2  # of the example
+if threshold is not None:
+    threshold = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
 images = images and find_path(images, "images")
 backbone, side, why = choose_backbone(backbone, images, key)
 pretrained = backbone != "none"
@@ -258,6 +263,23 @@ report.show("groups")
 
 # %% tags=["hide-input"]
 report.show("gains")
+
+# %% [markdown]
+# ### Decisions
+#
+# What the models are worth to who acts from a probability on, with `-p threshold 0.2` (see {doc}`evaluate`); the
+# kept model's `crossing` says to which logit that corresponds.
+
+# %% tags=["hide-input"]
+from probnb.report.decide import decisions, show_decisions
+
+decided = decisions(table, threshold, replicates, seed)
+show_decisions(decided)
+
+# %% tags=["hide-input"]
+from probnb.plots import decision_curves
+
+ax = None if decided is None else decision_curves(decided, threshold)
 
 # %% [markdown]
 # ## A model to keep

@@ -208,6 +208,9 @@ _row(
     members=5,
     grid={"bins": (15,)},
 )
+_row("quadratic", "Quadratic cal.", calibrator="quadratic")
+_row("spline", "Spline cal.", calibrator="spline")
+_row("venn_abers", "Venn-Abers", calibrator="venn_abers")
 _row("ensemble_platt", "Ensemble, then Platt", members=5, calibrator="platt")
 _row(
     "focal_platt", "Focal, then Platt", loss="focal", calibrator="platt", grid={"focal": (1.0, 2.0)}

@@ -171,6 +171,40 @@ def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
     return ax
 
 
+def decision_curves(curve, asked=()):
+    """Draw the net benefit of every method against the threshold, with 95 % bands.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        From `probnb.metrics.decision_curve`.
+    asked : sequence of float
+        Thresholds to mark.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes; a method below both dashed lines does harm at that threshold.
+    """
+    _, ax = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
+    plain = {"treat all": COLOURS["black"], "treat none": COLOURS["grey"]}
+    names = list(curve.index.unique("method"))
+    for k, name in enumerate(names):
+        part = curve.xs(name, level="method")
+        colour = plain.get(name, COLOURS[CYCLE[k % len(CYCLE)]])
+        style = "--" if name in plain else ("-", "-.", ":")[k // len(CYCLE) % 3]
+        ax.plot(part.index, part["benefit"], style, color=colour, label=name)
+        if name not in plain:
+            ax.fill_between(part.index, part["low"], part["high"], color=colour, alpha=0.15, lw=0)
+    for threshold in asked:
+        ax.axvline(threshold, color=COLOURS["grey"], linewidth=0.8, linestyle=":")
+    highest = curve["high"].max()
+    ax.set(xlabel="threshold probability", ylabel="net benefit (true positives a row)",
+           ylim=(-0.15 * highest, 1.05 * highest))  # fmt: skip
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
 STRIP = 0.16  # height of the histogram's strip below 0, in units of the vertical axis
 MAX_POINTS = 5000  # of a scatter: more only darken it
 

@@ -5,6 +5,7 @@ Every message names the argument, the value seen and what is allowed.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import numbers
@@ -63,6 +64,17 @@ def check_number(value, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
             f"{name} must be a finite number in {low}{minimum}, {maximum}{high}; got {value!r}."
         )
     return number
+
+
+def check_numbers(values, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
+    """Return one number or several, or text that holds them, as a tuple of floats."""
+    if isinstance(values, str):
+        with contextlib.suppress(ValueError):  # what is no number is named below
+            values = [float(value) for value in values.replace(",", " ").split()]
+    several = list(values) if isinstance(values, tuple | list | np.ndarray) else []
+    return tuple(
+        check_number(value, name, minimum, maximum, exclusive) for value in several or [values]
+    )
 
 
 def check_outcomes(y, name="y_true", empty=False):

@@ -8,6 +8,7 @@ Appendix H ("Calibration Baselines").
 import numpy as np
 
 from .base import logits_from_probabilities
+from .curves import QuadraticCalibration, SplineCalibration, VennAbers, crossing
 from .gain_parts import PARTS, gain_parts
 from .maps import (
     BetaCalibration,
@@ -30,7 +31,11 @@ __all__ = [
     "IsotonicMixNMatch",
     "MixNMatch",
     "PlattScaling",
+    "QuadraticCalibration",
+    "SplineCalibration",
     "TemperatureScaling",
+    "VennAbers",
+    "crossing",
     "from_dict",
     "gain_parts",
     "logits_from_probabilities",
@@ -46,9 +51,12 @@ CALIBRATORS = {
     "mixnmatch_isotonic": IsotonicMixNMatch,
     "isotonic": IsotonicCalibration,
     "histogram": HistogramBinning,
+    "quadratic": QuadraticCalibration,
+    "spline": SplineCalibration,
+    "venn_abers": VennAbers,
 }
-"""The calibrators by name: those of the paper's tables, and the two classical ones. Each class has
-a ``label`` for tables; to add a calibrator, add its class here."""
+"""The calibrators by name: those of the paper's tables, two classical ones, and three of others.
+Each class has a ``label`` for tables; to add a calibrator, add its class here."""
 
 
 def to_dict(calibrator):

@@ -83,10 +83,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, 2)
             Probabilities of ``classes_``, float64; the second column is that of outcome 1.
         """
-        check_is_fitted(self)
-        refuse_masked(X, "X")
-        X = validate_data(self, _as_columns(X), dtype=np.float64, reset=False)
-        return self._map(X, self._log_odds(X))
+        return self._map(*self._read(X))
 
     def predict(self, X):
         """The more probable class of each row (the first if both have 1/2).
@@ -103,6 +100,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         more_probable = self.predict_proba(X).argmax(axis=1)
         return self.classes_[more_probable]
+
+    def _read(self, X):
+        """The logits of new rows as columns, and their log-odds."""
+        check_is_fitted(self)
+        refuse_masked(X, "X")
+        X = validate_data(self, _as_columns(X), dtype=np.float64, reset=False)
+        return X, self._log_odds(X)
 
     def _log_odds(self, X):
         if X.shape[1] > 2:

@@ -119,7 +119,7 @@ class PlattScaling(Calibrator):
         spread = columns - centre
         spread[:, np.abs(spread).max(axis=0) < 1e-12 * np.abs(columns).max(axis=0)] = 0  # rounding
         columns = np.column_stack([spread, np.ones(len(y))])
-        *theta, intercept = _fit_logistic(columns, y, weights, start, 0 * start)
+        *theta, intercept = fit_logistic(columns, y, weights, start, 0 * start)
         common = theta[1] if len(theta) > 1 else 0.0
         both = [common / 2 - theta[0], common / 2 + theta[0]]
         self.coef_ = np.array([both if X.shape[1] == 2 else theta])
@@ -308,16 +308,24 @@ def _fit_beta(log_odds, y, weights, mu=0.0, bounded=False):
     """Best (a, b, c) with the penalty mu c^2 / 4; a and b are at least 0 if `bounded`."""
     columns = np.column_stack([log_expit(log_odds), -log_expit(-log_odds), np.ones(len(y))])
     start = fit_slope(log_odds, y, weights) * np.array([1.0, 1.0, 0.0])
-    penalty, found = np.array([0.0, 0.0, mu / 4]), [start]
-    for free in [[0, 1, 2], [0, 2], [1, 2], [2]] if bounded else [[0, 1, 2]]:
-        theta = np.zeros(3)
-        theta[free] = _fit_logistic(columns[:, free], y, weights, start[free], penalty[free])
-        if not bounded or theta[:2].min() >= 0:
-            found.append(theta)
+    if bounded:
+        return fit_rising(columns, y, weights, start)
+    found = start, fit_logistic(columns, y, weights, start, np.array([0.0, 0.0, mu / 4]))
     return min(found, key=lambda t: log_loss(columns @ t, y, weights) + mu / 4 * t[2] ** 2)
 
 
-def _fit_logistic(X, y, weights, start, penalty):
+def fit_rising(columns, y, weights, start):
+    """Best logistic regression on three columns, the first two coefficients at least 0."""
+    found = [start]
+    for free in [[0, 1, 2], [0, 2], [1, 2], [2]]:
+        theta = np.zeros(3)
+        theta[free] = fit_logistic(columns[:, free], y, weights, start[free], np.zeros(len(free)))
+        if theta[:2].min() >= 0:
+            found.append(theta)
+    return min(found, key=lambda t: log_loss(columns @ t, y, weights))
+
+
+def fit_logistic(X, y, weights, start, penalty):
     """Minimise the mean log-loss of ``expit(X @ theta)`` plus ``penalty * theta**2``.
 
     By a trust region: the two log-probabilities are nearly dependent, which stops plain Newton

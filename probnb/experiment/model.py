@@ -128,6 +128,14 @@ class KeptModel:
             logits = [predict_logits(fabric, net, data, batch_size) for net in networks]
         return np.array([z.cpu().double().numpy() for z in logits])
 
+    def crossing(self, threshold, mean=None):
+        """Return the log-odds (of an ensemble's mean) from which on at least `threshold` is said.
+
+        See `probnb.calibrators.crossing`, which has the rest: without a calibrator, the log-odds
+        of the threshold.
+        """
+        return calibrators.crossing(self.calibrator, threshold, mean)
+
     def _on(self, fabric):
         networks = []
         for weights in self.members:

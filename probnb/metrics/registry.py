@@ -344,13 +344,14 @@ def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
     {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
     """
     sample = check_sample(y_true, y_prob, weights, p, votes)
-    return evaluate_sample(sample, computable(p is not None or votes is not None))
+    known = computable(p is not None or votes is not None)
+    return evaluate_sample(sample, {name: METRICS[name] for name in known})
 
 
-def evaluate_sample(sample, names):
-    """Return metrics of a checked sample; say which are undefined."""
+def evaluate_sample(sample, metrics):
+    """Return metrics (by name) of a checked sample; say which are undefined."""
     with warnings.catch_warnings(action="ignore"):  # said below, once, where the caller sees it
-        values = {name: METRICS[name].of(sample) for name in names}
+        values = {name: metric.of(sample) for name, metric in metrics.items()}
     undefined = [name for name, value in values.items() if math.isnan(value)]
     if undefined:
         why = "all outcomes are the same" if np.ptp(sample.y) == 0 else "undefined on these rows"

@@ -26,6 +26,9 @@ BUDGET = 2e8
 FIT_ROWS = 100_000
 """Rows to which a calibrator is fitted at most: its map has few degrees of freedom."""
 
+USUAL = ("temperature", "platt", "beta", "isotonic", "venn_abers")
+"""Calibrators that a report tries, the simplest first."""
+
 LARGEST = 20
 """Groups that a report shows at most."""
 
@@ -272,16 +275,14 @@ def group_table(table):
     return pd.DataFrame.from_dict(out, orient="index").rename_axis(["group", "column"])
 
 
-def calibration_gains(
-    table, calibrators=("temperature", "platt", "beta", "isotonic"), folds=5, seed=0
-):
+def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
     """What post-hoc calibration would gain, measured on rows that did not fit it.
 
     Parameters
     ----------
     table : PredictionTable
         Checked predictions.
-    calibrators : sequence of str, default=("temperature", "platt", "beta", "isotonic")
+    calibrators : sequence of str, default=USUAL
         Names from `probnb.calibrators.CALIBRATORS`.
     folds : int, default=5
         Folds of the cross-fit, at most as many as rows of the rarer outcome; clusters stay whole.

@@ -19,7 +19,7 @@ from probnb.calibrators import (
     TemperatureScaling,
 )
 from probnb.calibrators.base import RIDGE
-from probnb.calibrators.maps import _fit_logistic, mixture_weights
+from probnb.calibrators.maps import fit_logistic, mixture_weights
 
 
 def loss_of(fit, s, y):
@@ -150,7 +150,7 @@ def test_the_convex_solver_reaches_its_optimum(seed, scale, n):
     A = logistic_columns(s)
     A /= np.sqrt(w @ A**2)
     start = rng.normal(size=3)
-    theta = _fit_logistic(A, y, w, start, np.zeros(3))
+    theta = fit_logistic(A, y, w, start, np.zeros(3))
     slope = (w * (expit(A @ theta) - y)) @ A + 2 * RIDGE * (theta - start)
     assert np.abs(slope).max() < 1e-8
 

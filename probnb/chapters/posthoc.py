@@ -1,0 +1,72 @@
+"""What calibration after the fact gains on the stored predictions, map by map."""
+
+from __future__ import annotations
+
+import warnings
+
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+
+from ..calibrators import CALIBRATORS, logits_from_probabilities
+from ..experiment import evidence
+from ..metrics import METRICS, difference
+from .results import label
+
+ROWS = ("ce", "ensemble")
+SCORES = ("nll", "brier")
+MAPS = [name for name in CALIBRATORS if name != "mixnmatch_isotonic"]  # whose steps are isotonic's
+
+
+def post_hoc(folders):
+    """Fit every map to stored validation predictions and judge it on those of the test rows.
+
+    Parameters
+    ----------
+    folders : iterable of path-like
+        Folders of results; runs of altered profiles and those without validation rows are left
+        out.
+
+    Returns
+    -------
+    DataFrame
+        One line a run, row and map: ``task``, ``data``, ``seed``, ``rows`` (of validation),
+        ``row``, ``map``, and what the scores fell by, ``nll`` and ``brier``: positive is better.
+    """
+    runs, lines = evidence.find(folders), []
+    for line in runs[runs["variant"] == ""].itertuples():
+        table = evidence.tables(line)[0].predictions
+        val, test = (table[table.get("split") == part] for part in ("val", "test"))
+        for row in ROWS if len(val) else ():
+            z, new = (logits_from_probabilities(part[row]) for part in (val, test))
+            before = _scores(test, test[row])
+            for name in MAPS:
+                with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+                    fitted = CALIBRATORS[name]().fit(z, val["y"], sample_weight=val.get("weight"))
+                after = _scores(test, fitted.predict_proba(new)[:, 1])
+                facts = {"task": line.task, "data": line.data, "seed": line.seed, "rows": len(val)}
+                gained = {score: before[score] - after[score] for score in SCORES}
+                lines.append({**facts, "row": row, "map": name, **gained})
+    return pd.DataFrame(lines)
+
+
+def _scores(test, p):
+    return {m: METRICS[m].function(test["y"], p, weights=test.get("weight")) for m in SCORES}
+
+
+def by_task(gains, row="ce", score="nll"):
+    """Means over seeds, a line a task and a column a map."""
+    found = gains[gains["row"] == row]
+    return found.pivot_table(score, ["task", "data"], "map", sort=False)[MAPS]
+
+
+def post_hoc_table(gains):
+    """Lay out the mean gains over tasks, times 1000, with Student's intervals, and tasks gained."""
+    columns = {}
+    for row in ROWS:
+        for score in SCORES:
+            means = by_task(gains, row, score)
+            name = f"{METRICS[score].label} × 1000"
+            columns[label(row), name] = [difference(means[m]).text(1000, 1) for m in MAPS]
+        better = (by_task(gains, row) > 0).sum()
+        columns[label(row), "tasks"] = [f"{n} of {len(means)}" for n in better]
+    return pd.DataFrame(columns, index=[CALIBRATORS[name].label for name in MAPS])
