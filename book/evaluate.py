@@ -230,12 +230,12 @@ report.show("gains")
 # are of rows, whatever they weigh.
 
 # %%
-from probnb.report.decide import decisions, show_decisions
+from probnb.report.decide import decision_curve, show_decisions
 
-decided = decisions(table, threshold, replicates, seed)
+decided = decision_curve(table, threshold)
 show_decisions(decided)
 
 # %%
-from probnb.plots import decision_curves
+from probnb.plots import decision_figure
 
-ax = None if decided is None else decision_curves(decided, threshold)
+ax = None if decided is None else decision_figure(decided)

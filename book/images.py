@@ -271,15 +271,15 @@ report.show("gains")
 # kept model's `crossing` says to which logit that corresponds.
 
 # %% tags=["hide-input"]
-from probnb.report.decide import decisions, show_decisions
+from probnb.report.decide import decision_curve, show_decisions
 
-decided = decisions(table, threshold, replicates, seed)
+decided = decision_curve(table, threshold)
 show_decisions(decided)
 
 # %% tags=["hide-input"]
-from probnb.plots import decision_curves
+from probnb.plots import decision_figure
 
-ax = None if decided is None else decision_curves(decided, threshold)
+ax = None if decided is None else decision_figure(decided)
 
 # %% [markdown]
 # ## A model to keep

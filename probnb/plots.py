@@ -171,36 +171,32 @@ def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
     return ax
 
 
-def decision_curves(curve, asked=()):
-    """Draw the net benefit of every method against the threshold, with 95 % bands.
+def decision_figure(curve):
+    """Draw the net benefit of every column against the threshold, with 95 % bands.
 
     Parameters
     ----------
     curve : DataFrame
-        From `probnb.metrics.decision_curve`.
-    asked : sequence of float
-        Thresholds to mark.
+        From `probnb.report.decide.decision_curve`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes; a method below both dashed lines does harm at that threshold.
+        The axes; a column below a dashed line does harm at that threshold. Dotted lines mark the
+        thresholds asked for.
     """
     _, ax = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
-    plain = {"treat all": COLOURS["black"], "treat none": COLOURS["grey"]}
-    names = list(curve.index.unique("method"))
-    for k, name in enumerate(names):
-        part = curve.xs(name, level="method")
-        colour = plain.get(name, COLOURS[CYCLE[k % len(CYCLE)]])
-        style = "--" if name in plain else ("-", "-.", ":")[k // len(CYCLE) % 3]
-        ax.plot(part.index, part["benefit"], style, color=colour, label=name)
-        if name not in plain:
-            ax.fill_between(part.index, part["low"], part["high"], color=colour, alpha=0.15, lw=0)
-    for threshold in asked:
+    ends = {"treat all": COLOURS["black"], "treat none": COLOURS["grey"]}
+    for k, (name, part) in enumerate(curve.groupby(level="column", sort=False)):
+        t, colour = part.index.unique("threshold"), ends.get(name, COLOURS[CYCLE[k % len(CYCLE)]])
+        style = "--" if name in ends else "-:"[k // len(CYCLE) % 2]
+        ax.plot(t, part["benefit"], style, color=colour, label=name)
+        if name not in ends:
+            ax.fill_between(t, part["low"], part["high"], color=colour, alpha=0.15, linewidth=0)
+    for threshold in curve[curve["asked"]].index.unique("threshold"):
         ax.axvline(threshold, color=COLOURS["grey"], linewidth=0.8, linestyle=":")
-    highest = curve["high"].max()
-    ax.set(xlabel="threshold probability", ylabel="net benefit (true positives a row)",
-           ylim=(-0.15 * highest, 1.05 * highest))  # fmt: skip
+    limits = np.array([-0.15, 1.05]) * curve["high"].max()
+    ax.set(xlabel="threshold probability", ylabel="net benefit (true positives a row)", ylim=limits)
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 

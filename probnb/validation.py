@@ -68,13 +68,11 @@ def check_number(value, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
 
 def check_numbers(values, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
     """Return one number or several, or text that holds them, as a tuple of floats."""
-    if isinstance(values, str):
-        with contextlib.suppress(ValueError):  # what is no number is named below
-            values = [float(value) for value in values.replace(",", " ").split()]
-    several = list(values) if isinstance(values, tuple | list | np.ndarray) else []
-    return tuple(
-        check_number(value, name, minimum, maximum, exclusive) for value in several or [values]
-    )
+    several = values.replace(",", " ").split() if isinstance(values, str) else np.ravel(values)
+    with contextlib.suppress(ValueError, TypeError):  # what is no number is named below
+        several = [float(value) for value in several]
+    bounds = minimum, maximum, exclusive
+    return tuple(check_number(x, name, *bounds) for x in (several if len(several) else [values]))
 
 
 def check_outcomes(y, name="y_true", empty=False):

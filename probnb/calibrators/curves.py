@@ -9,7 +9,6 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
-from sklearn.utils.validation import check_is_fitted
 
 from ..validation import check_integer, check_number
 from .base import Calibrator, cross_fit_folds, log_loss, two_columns
@@ -102,21 +101,21 @@ def _as_a_one(mass, ones, new):
     corners = np.append(np.flatnonzero(np.diff(blocks, prepend=-1)), len(mass))[::-1]
     hull, slopes = list(zip(x[corners].tolist(), s[corners].tolist())), []
 
-    def add(a, b):
-        while len(hull) > 1:
-            (c, d), (e, f) = hull[-1], hull[-2]
-            if (d - b) * (e - c) < (f - d) * (c - a):  # a corner still
-                break
-            hull.pop()
-        hull.append((a, b))
+    def below(point, a, b):
+        return (point[1] - a[1]) * (b[0] - a[0]) < (b[1] - a[1]) * (point[0] - a[0])
 
-    add(-new, -new)
-    for a, b in zip((x[1:] - new).tolist(), (s[1:] - new).tolist()):
-        (c, d), (e, f) = hull[-1], hull[-2]
-        slopes.append((f - d) / (e - c))
-        if (b - d) * (e - c) < (f - d) * (a - c):  # a block begins behind the group it has passed
+    def start(point):
+        while len(hull) > 1 and not below(hull[-1], point, hull[-2]):
             hull.pop()
-            add(a, b)
+        hull.append(point)
+
+    start((-new, -new))
+    for point in zip((x[1:] - new).tolist(), (s[1:] - new).tolist()):
+        (a, b), (c, d) = hull[-1], hull[-2]
+        slopes.append((d - b) / (c - a))
+        if below(point, hull[-1], hull[-2]):  # a block begins behind the group that it has passed
+            hull.pop()
+            start(point)
     return np.clip(slopes, 0, 1)
 
 
@@ -210,7 +209,7 @@ class SplineCalibration(Calibrator):
     Lucena (2018), "Spline-based probability calibration", without its penalty: the number of knots
     is what keeps the curve plain. Of more than 100,000 rows so many decide that number. A number
     whose map falls somewhere is passed over for the next best, so that the order of the predictions
-    is kept (as with Platt scaling, it is turned where two knots say so); with one row of a class
+    is kept; where all fall, it is turned, by two knots as by Platt scaling. With one row of a class
     the lowest number is taken. The log-loss never exceeds temperature scaling's.
 
     Examples
@@ -232,25 +231,18 @@ class SplineCalibration(Calibrator):
 
     def _fit(self, X, log_odds, y, weights):
         numbers = sorted({check_integer(k, "knots", minimum=2) for k in self.knots})
-        for number in self._in_order(numbers, log_odds, y, weights):
-            self.knots_, self.values_ = _fit_spline(log_odds, y, weights, number)
-            if len(self.knots_) == 2 or _rises(self.knots_, self.values_):
-                return
-
-    def _in_order(self, numbers, log_odds, y, weights):
-        """Numbers of knots by cross-fitted log-loss; the lowest last of all once more."""
         rows = np.random.default_rng(self.random_state).permutation(len(y))[:CHOICE_ROWS]
-        few = min(y[rows].sum(), (1 - y[rows]).sum()) < 2
-        if few or len(numbers) == 1:
-            return [numbers[0], 2]
-        s, y, weights = log_odds[rows], y[rows], weights[rows]
-        losses = dict.fromkeys(numbers, 0.0)
-        for train, test in cross_fit_folds(y, None, self.folds, self.random_state):
-            share = weights[train] / weights[train].sum()
-            for number in numbers:
-                knots, values = _fit_spline(s[train], y[train], share, number)
-                losses[number] += log_loss(_basis(s[test], knots) @ values, y[test], weights[test])
-        return [*sorted(numbers, key=losses.get), 2]
+        s, ones, w, losses = log_odds[rows], y[rows], weights[rows], np.zeros(len(numbers))
+        if len(numbers) > 1 and min(ones.sum(), (1 - ones).sum()) > 1:
+            for fit, test in cross_fit_folds(ones, None, self.folds, self.random_state):
+                for i, number in enumerate(numbers):
+                    knots, values = _fit_spline(s[fit], ones[fit], w[fit] / w[fit].sum(), number)
+                    losses[i] += log_loss(_basis(s[test], knots) @ values, ones[test], w[test])
+        for number in [*np.array(numbers)[np.argsort(losses, kind="stable")], 2]:
+            self.knots_, self.values_ = _fit_spline(log_odds, y, weights, number)
+            between = np.linspace(*self.knots_[[0, -1]], 1001)
+            if np.diff(_basis(between, self.knots_) @ self.values_).min() > -1e-9:
+                break
 
     def _map(self, X, log_odds):
         return two_columns(_basis(log_odds, self.knots_) @ self.values_)
@@ -258,13 +250,11 @@ class SplineCalibration(Calibrator):
 
 def _fit_spline(log_odds, y, weights, number):
     """The knots and the values there of least log-loss."""
-    order = np.argsort(log_odds)
-    share = np.cumsum(weights[order]) - 1e-9  # against rounding
-    places = np.searchsorted(share, np.linspace(0.05, 0.95, number))
-    knots = log_odds[order[np.minimum(places, len(order) - 1)]]
+    shares = np.linspace(0.05, 0.95, number) - 1e-9  # against rounding
+    knots = np.quantile(log_odds, shares, weights=weights, method="inverted_cdf")
     low, high = _span(knots[0], knots[-1])
-    apart = np.diff(knots, prepend=-np.inf) > 1e-3 * (high - low)
-    knots = np.append(knots[apart], high) if apart.sum() == 1 else knots[apart]
+    knots = np.append(knots[knots - low < 0.999 * (high - low)], high)
+    knots = knots[np.diff(knots, prepend=-np.inf) > 1e-3 * (high - low)]
     start = fit_slope(log_odds, y, weights) * knots  # a line is such a spline
     return knots, fit_logistic(_basis(log_odds, knots), y, weights, start, 0 * start)
 
@@ -276,14 +266,6 @@ def _basis(log_odds, knots):
     z = (log_odds - low) / width
     inside = np.clip(z, 0, 1)
     return spline(inside) + spline(inside, 1) * (z - inside)[:, None]
-
-
-def _rises(knots, values):
-    """Whether a natural spline never falls: its slope is least at a knot or where it turns."""
-    spline = CubicSpline(knots, values, bc_type="natural")
-    turns = spline.derivative(2).roots(extrapolate=False)
-    slopes = spline(np.append(knots, turns[np.isfinite(turns)]), 1)
-    return slopes.min() >= -1e-9 * np.abs(slopes).max()
 
 
 def crossing(calibrator, threshold, mean=None):
@@ -320,29 +302,24 @@ def crossing(calibrator, threshold, mean=None):
     check_number(threshold, "threshold", 0, 1, exclusive=True)
     if calibrator is None:
         return float(logit(threshold))
-    check_is_fitted(calibrator)
-    coef = getattr(calibrator, "coef_", np.zeros((1, 1)))
-    reads = abs(coef.sum()) > 1e-9 * np.abs(coef).max() if coef.shape[1] == 2 else False
-    if mean is None and reads:
+    coef = np.ravel(getattr(calibrator, "coef_", 0.0))
+    if mean is None and len(coef) == 2 and abs(coef.sum()) > 1e-9 * np.abs(coef).max():
         raise ValueError(
             "mean must be given: this Platt scaling reads both logits, so that no log-odds alone "
             "reach a threshold. Fit it to log-odds, or give the mean of both logits."
         )
-    middle = check_number(0 if mean is None else mean, "mean")
 
     def p(s):
-        two = np.column_stack([middle - s / 2, middle + s / 2])
-        return calibrator._map(two if calibrator.n_features_in_ == 2 else s[:, None], s)[:, 1]
+        columns = (mean or 0) + np.outer(s, [-0.5, 0.5] if calibrator.n_features_in_ == 2 else [1])
+        return calibrator._map(columns, s)[:, 1]
 
     ends = np.geomspace(1e-12, 1e150, 3000)
     s = np.concatenate([-ends[::-1], [0.0], ends])
     if np.diff(p(s)).min() < -1e-9:
         raise ValueError("calibrator must never fall: this one's probabilities do.")
-    while True:
-        above = p(s) >= threshold
-        if above[0] or not above.any():
-            return -np.inf if above[0] else np.inf
-        low, high = s[above.argmax() - 1], s[above.argmax()]
+    while (above := p(s) >= threshold).any() and not above[0]:
+        low, high = s[above.argmax() - 1 :][:2]
         if not low < (low / 2 + high / 2) < high:
             return float(high)
         s = np.linspace(low, high, 1001)
+    return -np.inf if above[0] else np.inf

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..experiment import evidence
-from ..metrics import METRICS, difference
+from ..metrics import METRICS, brier, difference, nll
 from .results import label
 
 ROWS = ("ce", "ensemble")
-SCORES = ("nll", "brier")
 MAPS = [name for name in CALIBRATORS if name != "mixnmatch_isotonic"]  # whose steps are isotonic's
 
 
@@ -36,21 +36,18 @@ def post_hoc(folders):
     for line in runs[runs["variant"] == ""].itertuples():
         table = evidence.tables(line)[0].predictions
         val, test = (table[table.get("split") == part] for part in ("val", "test"))
-        for row in ROWS if len(val) else ():
+        for row, name in product(ROWS, MAPS if len(val) else ()):
             z, new = (logits_from_probabilities(part[row]) for part in (val, test))
-            before = _scores(test, test[row])
-            for name in MAPS:
-                with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-                    fitted = CALIBRATORS[name]().fit(z, val["y"], sample_weight=val.get("weight"))
-                after = _scores(test, fitted.predict_proba(new)[:, 1])
-                facts = {"task": line.task, "data": line.data, "seed": line.seed, "rows": len(val)}
-                gained = {score: before[score] - after[score] for score in SCORES}
-                lines.append({**facts, "row": row, "map": name, **gained})
-    return pd.DataFrame(lines)
-
-
-def _scores(test, p):
-    return {m: METRICS[m].function(test["y"], p, weights=test.get("weight")) for m in SCORES}
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+                fitted = CALIBRATORS[name]().fit(z, val["y"], sample_weight=val.get("weight"))
+            after, facts = fitted.predict_proba(new)[:, 1], (line.task, line.data, line.seed)
+            gained = [
+                score(test["y"], test[row], weights=test.get("weight"))
+                - score(test["y"], after, weights=test.get("weight"))
+                for score in (nll, brier)
+            ]
+            lines.append((*facts, len(val), row, name, *gained))
+    return pd.DataFrame(lines, columns="task data seed rows row map nll brier".split())
 
 
 def by_task(gains, row="ce", score="nll"):
@@ -63,7 +60,7 @@ def post_hoc_table(gains):
     """Lay out the mean gains over tasks, times 1000, with Student's intervals, and tasks gained."""
     columns = {}
     for row in ROWS:
-        for score in SCORES:
+        for score in ("nll", "brier"):
             means = by_task(gains, row, score)
             name = f"{METRICS[score].label} × 1000"
             columns[label(row), name] = [difference(means[m]).text(1000, 1) for m in MAPS]

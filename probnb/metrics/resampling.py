@@ -85,8 +85,7 @@ class Bootstrap:
         ]
         ends = np.array([(d.low, d.high) for d in found]).reshape(*point.shape, 2)
         bias = [self.bias.get(m, 0) for m in self.point]
-        bounds = [METRICS[m].bounds if m in METRICS else (-np.inf, np.inf) for m in self.point]
-        least, most = np.transpose(bounds)
+        least, most = np.transpose([METRICS[m].bounds for m in self.point])
         # an unbiased estimate may itself be out of range
         low = np.maximum(ends[..., 0] - bias, np.minimum(least, point))
         high = np.minimum(ends[..., 1] + bias, np.maximum(most, point))
@@ -142,8 +141,8 @@ def bootstrap(
         Number of resamples.
     seed : int, default=0
         Seed of the resamples.
-    metrics : sequence of str, or mapping of str to Metric, optional
-        Names from `METRICS`, or metrics of one's own; by default all that can be computed.
+    metrics : sequence of str, optional
+        Names from `METRICS`; by default all that can be computed.
     groups : array-like of shape (n,), optional
         Group of each row, for example a day or a patient. Whole groups are then drawn with
         replacement, which keeps rows that depend on each other together.
@@ -182,17 +181,15 @@ def bootstrap(
     True
     """
     samples, kept = _check_methods(y, predictions, p, weights, votes)
-    if not isinstance(metrics, Mapping):
-        known = computable(p is not None or votes is not None)
-        names = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
-        metrics = {name: METRICS[name] for name in names}
+    known = computable(p is not None or votes is not None)
+    metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
     replicates = check_integer(replicates, "replicates")
     codes = check_groups(groups, len(y), kept)
     point = []
     for sample in samples.values():  # no comprehension: a warning names our caller
         point.append(evaluate_sample(sample, metrics))
     rowwise, others = {}, {}
-    for j, metric in enumerate(metrics.values()):
+    for j, metric in enumerate(METRICS[name] for name in metrics):
         if metric.rows:
             rowwise[j] = np.stack([metric.rows(sample) for sample in samples.values()], axis=1)
         else:
@@ -222,7 +219,7 @@ def bootstrap(
             bar.update(part.stop - part.start)
     units = n if codes is None else int(codes.max()) + 1
     bias = {"kl_p": first.mean(first.votes.bias())} if votes is not None else {}
-    return Bootstrap(pd.DataFrame(point, list(samples), list(metrics)), values, units, bias)
+    return Bootstrap(pd.DataFrame(point, list(samples), metrics), values, units, bias)
 
 
 def _weights(rng, replicates, n, codes):

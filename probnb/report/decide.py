@@ -1,21 +1,24 @@
-"""What the columns of a table are worth where somebody acts on them at a threshold."""
+"""What the columns of a table are worth to who acts on them from a threshold on."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from ..metrics.decision import decision_curve
+from ..metrics.registry import benefit_rows
 from ..validation import check_numbers
-from .judge import BUDGET
+from .judge import _mean
 from .tell import Text, _cell, show_table
 
-GRID = 24
+GRID = 48
 """Thresholds of a decision curve, besides those asked for."""
 
+PLAIN = {"treat all": 1.0, "treat none": 0.0}
+"""What needs no model, as predictions."""
 
-def decisions(table, threshold, replicates=1000, seed=0):
-    """The decision curve of every column, with what follows at the thresholds asked for.
+
+def decision_curve(table, threshold):
+    """Net benefit of every column at many thresholds, beside treating all rows and none.
 
     Parameters
     ----------
@@ -23,59 +26,69 @@ def decisions(table, threshold, replicates=1000, seed=0):
         Checked predictions.
     threshold : float, sequence of float, str or None
         Probabilities, in (0, 1), from which on somebody would act; several as text, with commas.
-    replicates : int, default=1000
-        Number of resamples of rows or clusters; lowered for large tables.
-    seed : int, default=0
-        Seed of the resamples.
 
     Returns
     -------
     DataFrame or None
-        From `probnb.metrics.decision_curve`, up to twice the highest threshold, with ``asked``, and
-        of the rows at or above the threshold (whatever their weight) the number ``acted`` on and of
-        them the ``true`` positives. None without a threshold.
+        One row per threshold, up to twice the highest asked for, and column (index levels
+        ``threshold``, ``column``), with what needs no model last: ``benefit`` (see
+        `probnb.metrics.net_benefit`) with its 95 % interval ``low``, ``high``; the ``gain`` over
+        the better of treating all and none, with ``gain_low``, ``gain_high``; of the rows,
+        whatever their weight, the number ``acted`` on, and of them the ``true`` positives; and
+        whether the threshold was ``asked`` for. None without a threshold.
+
+    Notes
+    -----
+    Both are means over rows, so that their intervals are Student's over rows or clusters: what the
+    bootstrap of other metrics comes to with ever more resamples.
+
+    Examples
+    --------
+    >>> from probnb.report import check_table, draw_example
+    >>> curve = decision_curve(check_table(draw_example(300)), 0.2)
+    >>> curve.loc[0.2].index.tolist()
+    ['careful', 'overconfident', 'noisy', 'treat all', 'treat none']
     """
     if threshold is None:
         return None
     asked = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
     grid = np.linspace(0, min(1, 2 * max(asked)), GRID + 2)[1:-1]
-    affordable = max(100, int(BUDGET / table.predictions.size))
-    curve = decision_curve(
-        table.y, table.predictions, np.union1d(grid, asked), table.weight, table.cluster,
-        min(replicates, affordable), seed,
-    )  # fmt: skip
-    t = curve.index.get_level_values("threshold").to_numpy()
-    columns = {"treat all": np.ones(len(table.y)), "treat none": np.zeros(len(table.y))}
-    columns |= dict(table.predictions.items())
-    on = [np.asarray(columns[name]) >= least for least, name in curve.index]
-    return curve.assign(
-        asked=np.isin(t, asked), acted=[k.sum() for k in on], true=[int(table.y @ k) for k in on]
-    )
+    if clash := [name for name in PLAIN if name in table.predictions]:
+        raise ValueError(f"columns must not be called {clash[0]!r}, which is what they face.")
+    columns = {name: p + 0 * table.y for name, p in {**table.predictions, **PLAIN}.items()}
+    rows = {}
+    for t in np.union1d(grid, asked):
+        terms = {name: benefit_rows(table.y, p, t) for name, p in columns.items()}
+        best = max(PLAIN, key=lambda name: _mean(table, terms[name])[0])
+        for name, term in terms.items():
+            acted = columns[name] >= t
+            value, gain = (_mean(table, each) for each in (term, term - terms[best]))
+            counts = acted.sum(), int(table.y[acted].sum()), t in asked
+            rows[t, name] = value[0], *value[2:], gain[0], *gain[2:], *counts
+    names = "benefit low high gain gain_low gain_high acted true asked"
+    curve = pd.DataFrame.from_dict(rows, orient="index", columns=names.split())
+    return curve.set_axis(pd.MultiIndex.from_tuples(rows, names=["threshold", "column"]))
 
 
-def show_decisions(found):
+def show_decisions(curve):
     """The decisions at the thresholds asked for, as a page shows them.
 
     Parameters
     ----------
-    found : DataFrame or None
-        From `decisions`.
+    curve : DataFrame or None
+        From `decision_curve`.
 
     Returns
     -------
     str
         HTML or Markdown; an asterisk marks a gain whose interval leaves out 0.
     """
-    if found is None:
+    if curve is None:
         return Text("Nothing to show: no threshold was given, such as `-p threshold 0.2`.")
-    found = found[found["asked"]]
-    told = np.where((found["gain_low"] > 0) | (found["gain_high"] < 0), " *", "")
-    gains = found[["gain", "gain_low", "gain_high"]].to_numpy()
-    counts = {"acted on": found["acted"], "rightly": found["true"]}
-    counts["in vain"] = found["acted"] - found["true"]
-    cells = {
-        "net benefit": [_cell(*row) for row in found[["benefit", "low", "high"]].to_numpy()],
-        "more than all or none": [_cell(*row, sign="+") + star for row, star in zip(gains, told)],
-        **{name: column.map("{:,}".format).to_numpy() for name, column in counts.items()},
-    }
-    return show_table(pd.DataFrame(cells, index=[f"{t:g}: {name}" for t, name in found.index]))
+    rows, lines = curve[curve["asked"]], {}
+    for t, name, *value in rows.reset_index().itertuples(index=False):
+        told = " *" if value[4] > 0 or value[5] < 0 else ""
+        counts = f"{value[6]:,}\n{value[7]:,} rightly"
+        lines[f"{t:g}: {name}"] = _cell(*value[:3]), _cell(*value[3:6], sign="+") + told, counts
+    heads = ["net benefit", "more than all or none", "acted on"]
+    return show_table(pd.DataFrame.from_dict(lines, orient="index", columns=heads))
