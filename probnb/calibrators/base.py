@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from pandas import factorize
+from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -201,6 +202,52 @@ def rms(x, weights):
 def log_loss(log_odds, y, weights):
     """Mean log-loss; `y` may lie between 0 and 1."""
     return weights @ (y * np.logaddexp(0, -log_odds) + (1 - y) * np.logaddexp(0, log_odds))
+
+
+def fit_rising(columns, y, weights, start):
+    """Best logistic regression whose coefficients but the last are at least 0, as `start` is.
+
+    Coefficients below 0 are held there; of those held, the one that would gain most is set free.
+    """
+    free, found, size = np.ones(len(start), bool), [start], [rms(c, weights) for c in columns.T]
+    for _ in range(30):
+        theta = np.zeros(len(start))
+        theta[free] = fit_logistic(columns[:, free], y, weights, start[free], 0 * start[free])
+        if (theta[:-1] < 0).any():
+            free[:-1] &= theta[:-1] >= 0
+            continue
+        found.append(theta)
+        slope = np.where(free, 0, (weights * (expit(columns @ theta) - y)) @ columns / size)
+        if slope.min() > -1e-9:
+            break
+        free[slope.argmin()] = True
+    return min(found, key=lambda t: log_loss(columns @ t, y, weights))
+
+
+def fit_logistic(X, y, weights, start, penalty):
+    """Minimise the mean log-loss of ``expit(X @ theta)`` plus ``penalty * theta**2``.
+
+    By a trust region: the two log-probabilities are nearly dependent, which stops plain Newton
+    steps short. A ridge about `start`, on columns of unit size, keeps separable rows finite.
+    """
+    size = np.array([rms(column, weights) for column in X.T])
+    X, start, penalty = X / size, start * size, penalty / size**2
+
+    def value(theta):
+        ridge = RIDGE * np.sum((theta - start) ** 2)
+        return log_loss(X @ theta, y, weights) + np.sum(penalty * theta**2) + ridge
+
+    def gradient(theta):
+        pull = penalty * theta + RIDGE * (theta - start)
+        return (weights * (expit(X @ theta) - y)) @ X + 2 * pull
+
+    def hessian(theta):
+        q = expit(X @ theta)
+        return (X.T * (weights * q * (1 - q))) @ X + 2 * np.diag(penalty + RIDGE)
+
+    fit = minimize(value, start, jac=gradient, hess=hessian, method="trust-exact",
+                   options={"gtol": 1e-11, "maxiter": 1000})  # fmt: skip
+    return fit.x / size
 
 
 def _as_columns(X):

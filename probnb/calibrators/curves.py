@@ -6,13 +6,13 @@ And the way back: `crossing` finds the log-odds at which a calibrated probabilit
 from __future__ import annotations
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import BSpline
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
 from ..validation import check_integer, check_number
-from .base import Calibrator, cross_fit_folds, log_loss, two_columns
-from .maps import fit_logistic, fit_rising, fit_slope
+from .base import Calibrator, cross_fit_folds, fit_rising, log_loss, two_columns
+from .maps import fit_slope
 
 CHOICE_ROWS = 100_000
 """Rows on which a number of knots is chosen at most."""
@@ -127,11 +127,10 @@ class QuadraticCalibration(Calibrator):
 
     Attributes
     ----------
-    range_ : ndarray of shape (2,)
+    knots_ : ndarray of shape (2,)
         The lowest and the highest log-odds.
     slopes_ : ndarray of shape (2,)
-        Rise of the map at both, at least 0, by the width of the range: half their difference is
-        the curvature.
+        Rise of the map at both, at least 0, times the width between them.
     intercept_ : float
         Its value at the lower one.
     classes_ : ndarray of shape (2,)
@@ -156,42 +155,27 @@ class QuadraticCalibration(Calibrator):
     """
 
     label = "quadratic"
+    _degree = 1  # of the slope
 
     def _fit(self, X, log_odds, y, weights):
-        low, high = _span(log_odds.min(), log_odds.max())
-        slope = fit_slope(log_odds, y, weights)
-        start = slope * np.array([high - low, high - low, low])
-        self.range_ = np.array([low, high])
-        *slopes, intercept = fit_rising(_parabola(log_odds, low, high), y, weights, start)
+        self.knots_ = np.array(_span(log_odds.min(), log_odds.max()))
+        *slopes, intercept = _fit_curve(self.knots_, 1, log_odds, y, weights)
         self.slopes_, self.intercept_ = np.array(slopes), float(intercept)
 
     def _map(self, X, log_odds):
-        return two_columns(_parabola(log_odds, *self.range_) @ [*self.slopes_, self.intercept_])
+        columns = _columns(log_odds, self.knots_, self._degree)
+        return two_columns(columns @ [*self.slopes_, self.intercept_])
 
 
-def _span(low, high):
-    """The ends of a range that has a width, whatever rounding left of it."""
-    least = max(1.0, abs(low), abs(high))
-    return low, high if high - low > 1e-12 * least else low + least
-
-
-def _parabola(log_odds, low, high):
-    """Columns whose slopes fall from 1 to 0, and rise from 0 to 1, over the range; and ones."""
-    z = (log_odds - low) / (high - low)
-    inside = np.clip(z, 0, 1)
-    first = inside - inside**2 / 2 + np.minimum(z, 0)
-    return np.column_stack([first, inside**2 / 2 + np.maximum(z - 1, 0), np.ones(len(z))])
-
-
-class SplineCalibration(Calibrator):
-    """Logistic regression on a natural cubic spline of the log-odds.
+class SplineCalibration(QuadraticCalibration):
+    """Logistic regression on a natural cubic spline of the log-odds, never decreasing.
 
     Parameters
     ----------
     knots : tuple of int, default=(2, 3, 4, 5, 6, 8)
         Numbers of knots, of which the lowest cross-fitted log-loss chooses. They lie at evenly
         spaced quantiles of the log-odds, the outermost at 5 % and 95 %; beyond these the map is
-        straight. Two make Platt scaling of the log-odds.
+        straight. Two make a line: Platt scaling of the log-odds, but for its rise.
     folds : int, default=5
         Number of folds (at most the size of the smaller class).
     random_state : int, default=0
@@ -199,18 +183,23 @@ class SplineCalibration(Calibrator):
 
     Attributes
     ----------
-    knots_, values_ : ndarray of shape (k,)
-        The knots and the map's values there, both in log-odds. Equal knots are one.
+    knots_ : ndarray of shape (k,)
+        The knots, in log-odds. Equal ones are one.
+    slopes_ : ndarray of shape (k - 1,)
+        The slope's coefficients in quadratic B-splines that are level at the outermost knots, at
+        least 0, times the width between these.
+    intercept_ : float
+        The map's value at the first knot.
     classes_ : ndarray of shape (2,)
         The two labels.
 
     Notes
     -----
     Lucena (2018), "Spline-based probability calibration", without its penalty: the number of knots
-    is what keeps the curve plain. Of more than 100,000 rows so many decide that number. A number
-    whose map falls somewhere is passed over for the next best, so that the order of the predictions
-    is kept; where all fall, it is turned, by two knots as by Platt scaling. With one row of a class
-    the lowest number is taken. The log-loss never exceeds temperature scaling's.
+    is what keeps the curve plain. Of more than 100,000 rows so many decide that number; with one
+    row of a class the lowest is taken. A cubic spline would swing where the curve bends sharply:
+    its slope has no coefficient below 0, so that it keeps the order of the predictions. The
+    log-loss never exceeds temperature scaling's.
 
     Examples
     --------
@@ -223,6 +212,7 @@ class SplineCalibration(Calibrator):
     """
 
     label = "spline"
+    _degree = 2
 
     def __init__(self, knots=(2, 3, 4, 5, 6, 8), folds=5, random_state=0):
         self.knots = knots
@@ -236,36 +226,48 @@ class SplineCalibration(Calibrator):
         if len(numbers) > 1 and min(ones.sum(), (1 - ones).sum()) > 1:
             for fit, test in cross_fit_folds(ones, None, self.folds, self.random_state):
                 for i, number in enumerate(numbers):
-                    knots, values = _fit_spline(s[fit], ones[fit], w[fit] / w[fit].sum(), number)
-                    losses[i] += log_loss(_basis(s[test], knots) @ values, ones[test], w[test])
-        for number in [*np.array(numbers)[np.argsort(losses, kind="stable")], 2]:
-            self.knots_, self.values_ = _fit_spline(log_odds, y, weights, number)
-            between = np.linspace(*self.knots_[[0, -1]], 1001)
-            if np.diff(_basis(between, self.knots_) @ self.values_).min() > -1e-9:
-                break
-
-    def _map(self, X, log_odds):
-        return two_columns(_basis(log_odds, self.knots_) @ self.values_)
+                    knots = _quantiles(s[fit], w[fit], number)
+                    theta = _fit_curve(knots, 2, s[fit], ones[fit], w[fit] / w[fit].sum())
+                    losses[i] += log_loss(_columns(s[test], knots, 2) @ theta, ones[test], w[test])
+        self.knots_ = _quantiles(log_odds, weights, numbers[losses.argmin()])
+        *slopes, intercept = _fit_curve(self.knots_, 2, log_odds, y, weights)
+        self.slopes_, self.intercept_ = np.array(slopes), float(intercept)
 
 
-def _fit_spline(log_odds, y, weights, number):
-    """The knots and the values there of least log-loss."""
+def _span(low, high):
+    """The ends of a range that has a width, whatever rounding left of it."""
+    least = max(1.0, abs(low), abs(high))
+    return low, high if high - low > 1e-12 * least else low + least
+
+
+def _quantiles(log_odds, weights, number):
+    """Knots at quantiles, apart from each other."""
     shares = np.linspace(0.05, 0.95, number) - 1e-9  # against rounding
     knots = np.quantile(log_odds, shares, weights=weights, method="inverted_cdf")
     low, high = _span(knots[0], knots[-1])
     knots = np.append(knots[knots - low < 0.999 * (high - low)], high)
-    knots = knots[np.diff(knots, prepend=-np.inf) > 1e-3 * (high - low)]
-    start = fit_slope(log_odds, y, weights) * knots  # a line is such a spline
-    return knots, fit_logistic(_basis(log_odds, knots), y, weights, start, 0 * start)
+    return knots[np.diff(knots, prepend=-np.inf) > 1e-3 * (high - low)]
 
 
-def _basis(log_odds, knots):
-    """The natural splines that are 1 at one knot and 0 at the others, (n, k)."""
-    low, width = knots[0], knots[-1] - knots[0]
-    spline = CubicSpline((knots - low) / width, np.eye(len(knots)), bc_type="natural")
-    z = (log_odds - low) / width
-    inside = np.clip(z, 0, 1)
-    return spline(inside) + spline(inside, 1) * (z - inside)[:, None]
+def _fit_curve(knots, degree, log_odds, y, weights):
+    """Slopes and intercept of least log-loss."""
+    columns = _columns(log_odds, knots, degree)
+    line = np.append(np.full(columns.shape[1] - 1, knots[-1] - knots[0]), knots[0])
+    return fit_rising(columns, y, weights, fit_slope(log_odds, y, weights) * line)
+
+
+def _columns(log_odds, knots, degree):
+    """Curves whose slopes are B-splines, straight beyond the knots, and ones.
+
+    B-splines of degree 2 are joined at the outermost knots so that they are level there.
+    """
+    z = (log_odds - knots[0]) / (knots[-1] - knots[0])
+    inside, k = np.clip(z, 0, 1), len(knots) - 1
+    places = np.pad((knots - knots[0]) / (knots[-1] - knots[0]), degree, mode="edge")
+    joined = np.ones(k, int) + (np.arange(k) == 0) + (np.arange(k) == k - 1)
+    slope = BSpline(places, np.repeat(np.eye(k), joined, 0) if degree == 2 else np.eye(2), degree)
+    curves = slope.antiderivative()(inside) + slope(inside) * (z - inside)[:, None]
+    return np.column_stack([curves, np.ones(len(z))])
 
 
 def crossing(calibrator, threshold, mean=None):
@@ -284,13 +286,14 @@ def crossing(calibrator, threshold, mean=None):
     Returns
     -------
     float
-        The log-odds s: the probability is at least `threshold` from s on and lower below. Infinite
+        The log-odds s below which the probability is lower than `threshold`, and from which on it
+        is at least that, as far as the map rises (histogram binning may fall in between). Infinite
         where it is never reached, minus infinity where it is never missed.
 
     Raises
     ------
     ValueError
-        If the map falls somewhere, or depends on a mean that is not given.
+        If the map falls from end to end, or depends on a mean that is not given.
 
     Examples
     --------
@@ -314,9 +317,9 @@ def crossing(calibrator, threshold, mean=None):
         return calibrator._map(columns, s)[:, 1]
 
     ends = np.geomspace(1e-12, 1e150, 3000)
-    s = np.concatenate([-ends[::-1], [0.0], ends])
-    if np.diff(p(s)).min() < -1e-9:
-        raise ValueError("calibrator must never fall: this one's probabilities do.")
+    s = np.union1d(np.append(ends, -ends), [0.0, *getattr(calibrator, "edges_", ())])
+    if np.diff(p(s[[0, -1]])) < -1e-9:
+        raise ValueError("calibrator must rise; the probabilities of this one fall.")
     while (above := p(s) >= threshold).any() and not above[0]:
         low, high = s[above.argmax() - 1 :][:2]
         if not low < (low / 2 + high / 2) < high:

@@ -16,7 +16,16 @@ from sklearn.isotonic import IsotonicRegression
 
 from ..metrics.sample import bin_starts
 from ..validation import check_integer, check_number
-from .base import RIDGE, Calibrator, cross_fit_folds, log_loss, rms, two_columns
+from .base import (
+    RIDGE,
+    Calibrator,
+    cross_fit_folds,
+    fit_logistic,
+    fit_rising,
+    log_loss,
+    rms,
+    two_columns,
+)
 
 STEEPER = 1e-4
 """Log-loss that a steeper map would save Dirichlet calibration before it says so."""
@@ -180,7 +189,7 @@ class BetaCalibration(Calibrator):
     Notes
     -----
     Kull, Silva Filho and Flach (2017), "Beta calibration"; paper, Appendix H. The best fit under
-    both bounds is found by solving the convex problem with each set of parameters held at 0;
+    both bounds is found by solving the convex problem with sets of parameters held at 0;
     ties are decided as in `PlattScaling`. The log-loss never exceeds temperature scaling's,
     which is the case a = b = 1/T, c = 0.
 
@@ -312,43 +321,6 @@ def _fit_beta(log_odds, y, weights, mu=0.0, bounded=False):
         return fit_rising(columns, y, weights, start)
     found = start, fit_logistic(columns, y, weights, start, np.array([0.0, 0.0, mu / 4]))
     return min(found, key=lambda t: log_loss(columns @ t, y, weights) + mu / 4 * t[2] ** 2)
-
-
-def fit_rising(columns, y, weights, start):
-    """Best logistic regression on three columns, the first two coefficients at least 0."""
-    found = [start]
-    for free in [[0, 1, 2], [0, 2], [1, 2], [2]]:
-        theta = np.zeros(3)
-        theta[free] = fit_logistic(columns[:, free], y, weights, start[free], np.zeros(len(free)))
-        if theta[:2].min() >= 0:
-            found.append(theta)
-    return min(found, key=lambda t: log_loss(columns @ t, y, weights))
-
-
-def fit_logistic(X, y, weights, start, penalty):
-    """Minimise the mean log-loss of ``expit(X @ theta)`` plus ``penalty * theta**2``.
-
-    By a trust region: the two log-probabilities are nearly dependent, which stops plain Newton
-    steps short. A ridge about `start`, on columns of unit size, keeps separable rows finite.
-    """
-    size = np.array([rms(column, weights) for column in X.T])
-    X, start, penalty = X / size, start * size, penalty / size**2
-
-    def value(theta):
-        ridge = RIDGE * np.sum((theta - start) ** 2)
-        return log_loss(X @ theta, y, weights) + np.sum(penalty * theta**2) + ridge
-
-    def gradient(theta):
-        pull = penalty * theta + RIDGE * (theta - start)
-        return (weights * (expit(X @ theta) - y)) @ X + 2 * pull
-
-    def hessian(theta):
-        q = expit(X @ theta)
-        return (X.T * (weights * q * (1 - q))) @ X + 2 * np.diag(penalty + RIDGE)
-
-    fit = minimize(value, start, jac=gradient, hess=hessian, method="trust-exact",
-                   options={"gtol": 1e-11, "maxiter": 1000})  # fmt: skip
-    return fit.x / size
 
 
 class IsotonicCalibration(Calibrator):

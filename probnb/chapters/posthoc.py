@@ -47,7 +47,8 @@ def post_hoc(folders):
                 for score in (nll, brier)
             ]
             lines.append((*facts, len(val), row, name, *gained))
-    return pd.DataFrame(lines, columns="task data seed rows row map nll brier".split())
+    columns = "task data seed rows row map nll brier"
+    return pd.DataFrame(lines, columns=columns.split())
 
 
 def by_task(gains, row="ce", score="nll"):
