@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from probnb.__main__ import main
-from probnb.calibrators import PlattScaling
+from probnb.calibrators import PlattScaling, VennAbers
 from probnb.data import ProbabilityData
 from probnb.data.drawn import drawn_faces
 from probnb.data.files import list_files
@@ -24,6 +24,7 @@ from probnb.experiment.model import (
     KeptModel,
     check_model_folder,
     load_model,
+    map_input,
     predict_images,
     save_model,
 )
@@ -263,3 +264,17 @@ def test_help_explains():
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for words in ("model.json", "CSV", "examples:", "exit status", "--device"):
         assert words in said
+        assert words in said
+
+
+def test_crossing_is_where_the_kept_probability_reaches_a_threshold():
+    spec = network("mlp", hidden=(4,))
+    members = tuple(spec.build(torch.zeros(2, 3)).state_dict() for _ in range(2))
+    model = KeptModel(spec, members, channels=3)
+    assert model.crossing(0.75) == pytest.approx(np.log(3))
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    data = ProbabilityData(x, (x[:, 0] > 0).float())
+    fitted = model.calibrated(VennAbers(), data)
+    at, p = fitted.crossing(0.5), fitted.predict(x, "cpu")
+    odds = np.diff(map_input(fitted.logits(x, "cpu")), axis=1)[:, 0]
+    np.testing.assert_array_equal(p >= 0.5, odds >= at)
