@@ -35,6 +35,7 @@
 # | optional columns | `group`, what images share (a patient, a day, a scene); `split`, your own division into train, val and test; `weight`; `p`, the probability where it is known. Other names are parameters: `-p y died -p group patient` |
 # | `mirror` | `True` if a mirrored image has the same outcome: it doubles the data |
 # | `backbone` | `lite0`, a network that has seen ImageNet, from whose features seconds of training go further than minutes from random weights; any other of timm's, or a file of weights; `none`. The usual choice for images of 64 pixels and more is `lite0` |
+# | `show_images` | `True` to see some of your images in the report, with what the model looks at; else only drawn ones are shown |
 # | `size` | 96, say, if what matters is small: the usual profile is quick and looks at small images; `cpu` and `paper` take longer and see more |
 #
 # A name that looks like a number or a truth value is given with `-r`: `-r positive 02`. What cannot be read
@@ -75,16 +76,18 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 model_dir = None  # where the model is kept; None is a folder in results_dir
 replicates = 1000  # bootstrap replicates
 threshold = None  # probability from which on you would act: 0.2, or several as "0.1, 0.2"
+show_images = None  # True to show your images in the report; None shows drawn ones only
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
 from probnb.notebook import check_parameters, default_profile, find_path, results_path
 
-check_parameters(
+asked = check_parameters(
     globals(),
     f"""outcomes positive path y group split weight p key aspect mirror unreadable
-    profile seed methods device devices results_dir model_dir replicates threshold retrain
+    profile seed methods device devices results_dir model_dir replicates show_images threshold
+    retrain
     {" ".join(profiles.PROFILE_FIELDS)}""",
     text="images outcomes positive path y group split weight p key results_dir model_dir",
 )
@@ -107,6 +110,7 @@ if images is None and threshold is None:
     threshold = 0.2  # of the example
 if threshold is not None:
     threshold = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
+check_choice(show_images, (None, True, False), "show_images")
 images = images and find_path(images, "images")
 backbone, side, why = choose_backbone(backbone, images, key)
 pretrained = backbone != "none"
@@ -118,6 +122,7 @@ methods = check_methods(methods or usual_rows(pretrained), known=False, features
 outcomes = outcomes and find_path(outcomes, "outcomes")
 results_dir = results_path(results_dir)
 example = images is None
+show_images = example if show_images is None else show_images
 task = "example" if example else images.name.split(".")[0]
 model_dir = results_dir / "images" / f"{task}-model" if model_dir is None else model_dir
 check_model_folder(model_dir)  # before anything is trained for it
@@ -153,7 +158,7 @@ Markdown(f"{what_was_read(splits)}\n- {why}")
 # %matplotlib inline
 from probnb.chapters.images import example_images
 
-axes = example_images(splits.test) if example else None  # yours stay out of the report
+axes = example_images(splits.test) if show_images else None
 
 # %% [markdown]
 # ## Training
@@ -285,7 +290,8 @@ ax = None if decided is None else decision_figure(decided)
 # ## A model to keep
 
 # %%
-from probnb.chapters.images import how_to_predict
+from probnb.chapters.images import how_to_predict, how_to_repeat
+from probnb.experiment.card import model_card
 from probnb.experiment.keep import on_images
 from probnb.experiment.model import load_model, save_model
 from probnb.training.backbone import Backbone
@@ -294,13 +300,18 @@ chosen = choice.index[choice["chosen"]][0]
 model = kept[chosen].model
 if pretrained:  # the backbone goes with it
     model = on_images(model, Backbone(backbone, settings.layers, mirror=mirror), backbone)
-save_model(model_dir, model)
+asked |= {"profile": profile, "backbone": backbone, "size": settings.size}
+named = choice.rename(lambda name: METHODS[name].label)
+card = model_card(model, what_was_read(pictures), named, report, how_to_repeat(asked))
+save_model(model_dir, model, card)
 again = load_model(model_dir).predict(pictures.test, device)  # as somebody else will have it
 Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max()))
 
 # %% [markdown]
 # The folder holds the weights, the calibrator, what is needed to prepare an image, where the model comes
-# from, and a checksum of each file; nothing in it is code. From Python:
+# from, and a checksum of each file; nothing in it is code. `MODEL_CARD.md` beside them says what of this page
+# a user has to know: the data, the scores, the groups, where not to use it, and the command that makes it
+# again. From Python:
 #
 # ```python
 # from probnb.experiment.model import load_model, predict_images
@@ -312,3 +323,22 @@ Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
 #
 # A probability is as good as the likeness of the new images to these: another camera, hospital or season
 # may need a new calibrator at least (`model.calibrated(PlattScaling(), new_data)`).
+
+# %% [markdown]
+# ## What it looks at
+#
+# The test images about which the model is most sure, and below those about which it is least sure, by the
+# distance of the probability p from one half, each with its outcome. Beside each is what its log-odds lose
+# where a square is covered with the image's mean colour {cite}`zeiler2014`: red where what is seen speaks for
+# outcome 1, blue where it speaks against. This is what this model uses, which need not be what the outcome
+# depends on: a map that lights up beside the subject is a reason to look at how the images were taken. Your
+# own images are shown, and stored in the report, with `-p show_images True` only.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Test images of which the model is most sure, each beside a map of what its log-odds lose where a square is covered"}}
+from probnb.chapters.look import look_inside, surest
+
+sure, unsure = surest(again)
+axes = look_inside(model, pictures.test, again, sure, device) if show_images else None
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Test images of which the model is least sure, each beside a map of what its log-odds lose where a square is covered"}}
+axes = look_inside(model, pictures.test, again, unsure, device) if show_images else None

@@ -30,6 +30,12 @@ array (.npy, .npz, .h5, .zarr); each is prepared as in training: size, aspect, s
 The exit status is 0 if every image was read, 3 if some could not be, 1 if nothing could be done.
 """
 
+EXPORT = """\
+Write a kept model as one file for programs without probnb, from pixels to the output "probability".
+It gets its name once it has given what predict gives, to 1e-5. What it wants and how to prepare it
+is printed, and stands in its metadata. ONNX needs: pip install 'probnb[export]'
+"""
+
 WATCH = """\
 Say whether probabilities can still be believed, by an anytime-valid test: one may look after every
 outcome, and the probability that there is ever a false alarm is at most --alpha.
@@ -77,14 +83,33 @@ def main(arguments=None):
     watch.add_argument("--alpha", type=float, default=0.05, help="probability of a false alarm")
     watch.add_argument("--state", help="keeps what was seen (OUTCOMES.watch.json)")
     watch.add_argument("--figure", help="draw the evidence over time into this file (.svg, .png)")
+    _export_command(commands)
     given = parser.parse_args(arguments)
     if given.command == "predict" and given.batch_size < 1:
         predict.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
     try:
-        return {"predict": _predict, "watch": _watch}[given.command](given)
-    except (ValueError, OSError) as error:
+        return {"predict": _predict, "export": _export, "watch": _watch}[given.command](given)
+    except (ValueError, OSError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
+
+
+def _export_command(commands):
+    look = {"description": EXPORT, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    export = commands.add_parser("export", help="one ONNX file of a model's folder", **look)
+    export.add_argument("model", help="the model's folder, with its model.json")
+    export.add_argument("output", help="the file to write: NAME.onnx, or NAME.pt2 for torch.export")
+    export.add_argument("--images", help="check on these instead of on drawn faces")
+    export.add_argument("--key", help="which array of a file that holds several")
+
+
+def _export(given):
+    from .experiment.export import export_model
+    from .experiment.model import load_model
+
+    facts = export_model(load_model(given.model), given.output, given.images, given.key)
+    print(*(f"{name}: {value}" for name, value in facts.items()), sep="\n")
+    return 0
 
 
 def _predict(given):

@@ -44,6 +44,11 @@ def check_parameters(namespace, allowed, text=()):
         Those of them that are names or paths, None or text as it stands: a folder may be called
         true, 02 or 2020.
 
+    Returns
+    -------
+    dict
+        The parameters with their values.
+
     Raises
     ------
     ValueError
@@ -76,6 +81,7 @@ def check_parameters(namespace, allowed, text=()):
             namespace[name] = _WORDS[value.strip().lower()]
     if "get_ipython" in namespace:
         namespace[_CHECKED] = True
+    return {name: namespace[name] for name in allowed if name in namespace}
 
 
 def default_profile(profile, usual="quick"):

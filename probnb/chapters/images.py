@@ -259,8 +259,19 @@ def how_to_predict(folder, name, largest):
         f"The model of the row {METHODS[name].label} is kept in `{folder}`; read back, its test "
         f"probabilities differ by at most {largest:.0e} from those of this page. For new images:"
         f"\n\n```\npython -m probnb predict {shlex.quote(folder)} new_images/ > predictions.csv\n"
-        "```"
+        "```\n\nAs one file, for programs without probnb:\n\n"
+        f"```\npython -m probnb export {shlex.quote(folder)} model.onnx\n```"
     )
+
+
+def how_to_repeat(asked):
+    """The command that runs the page again with parameters `asked`; text is given as it stands."""
+    options = [
+        ("-r" if isinstance(value, str | Path) else "-p", name, str(value))
+        for name, value in asked.items()
+        if value is not None
+    ]
+    return shlex.join(["papermill", "book/images.ipynb", "report.ipynb", *sum(options, ())])
 
 
 def learning_curve_figure(points, differences, choice):

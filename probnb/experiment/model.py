@@ -2,7 +2,7 @@
 
 Nothing in the folder is pickle. It holds the weights (safetensors) and ``model.json``: how to
 prepare an image, which network it is, its calibrator, what it was trained on and by which version,
-and a checksum of every file.
+and a checksum of every file. ``MODEL_CARD.md`` beside it is for readers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from ..data.files import LINKED, PICTURE, is_array, list_files, open_array, read
 from ..data.pictures import decode, decode_array
 from ..training.batches import make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
+from .card import model_card
 
 __all__ = ["KeptModel", "check_model_folder", "load_model", "predict_images", "save_model"]
 
 log = logging.getLogger(__name__)
 
 FORMAT = 2
-RECORD = "model.json"
+RECORD, CARD = "model.json", "MODEL_CARD.md"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,8 @@ class KeptModel:
         if not len(data):
             return np.zeros((len(self.members), 0, 2))
         if device not in self._built:
-            self._built[device] = self._on(make_fabric(device, "32-true"))
+            fabric = make_fabric(device, "32-true")
+            self._built[device] = fabric, [fabric.setup(net) for net in self.networks()]
         fabric, networks = self._built[device]
         data = replace(data, scale=self.scale).to(fabric.device)
         with torch.backends.cudnn.flags(allow_tf32=False):  # ten bits, as in half precision
@@ -136,12 +138,13 @@ class KeptModel:
         """
         return calibrators.crossing(self.calibrator, threshold, mean)
 
-    def _on(self, fabric):
+    def networks(self):
+        """Return the network of each member, in float32 whatever precision it was kept in."""
         networks = []
         for weights in self.members:
             networks.append(self.network.build(torch.empty(1, self.channels)))
-            networks[-1].load_state_dict(weights)  # whatever precision they were kept in
-        return fabric, [fabric.setup(net) for net in networks]
+            networks[-1].load_state_dict(weights)
+        return networks
 
     def calibrated(self, calibrator, data, logits=None):
         """Return the same model with a calibrator fitted to it on validation data."""
@@ -158,8 +161,8 @@ def map_input(logits):
     return logits_from_probabilities(p)
 
 
-def save_model(folder, model):
-    """Write a model to a folder of its own, whole or not at all.
+def save_model(folder, model, card=None):
+    """Write a model to a folder of its own, with a card, whole or not at all.
 
     Parameters
     ----------
@@ -168,6 +171,9 @@ def save_model(folder, model):
     model : KeptModel
         Its network must be one of `probnb.training.models.NETWORKS`: a folder of numbers cannot
         hold the code of another.
+    card : str, optional
+        The text of ``MODEL_CARD.md``; by default what `probnb.experiment.card.model_card` says
+        of the model alone. It has no checksum: whoever uses a model may add to it.
 
     Returns
     -------
@@ -183,6 +189,7 @@ def save_model(folder, model):
     temporary, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{k}") for k in ("tmp", "old"))
     try:
         _write(temporary, model)
+        (temporary / CARD).write_text(model_card(model) if card is None else card, "utf-8")
         if folder.exists():
             os.replace(folder, old)
         os.replace(temporary, folder)
@@ -324,14 +331,17 @@ def predict_entries(model, entries, device="auto", batch_size=256):
     """As `predict_images`, for the entries that `image_entries` found."""
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
-    for block in iter(lambda: list(islice(entries, batch_size)), []):
-        decoded = Parallel(n_jobs=-1, prefer="threads")(
-            delayed(_decode)(content, reason, model) for _, content, reason in block
-        )
-        good = [image for image, _ in decoded if image is not None]
+    for block in prepared(model, entries, batch_size):
+        good = [image for _, image, _ in block if image is not None]
         p = iter(model.predict(np.stack(good), device, batch_size) if good else ())
-        for (name, _, _), (image, reason) in zip(block, decoded):
+        for name, image, reason in block:
             yield name, None if image is None else float(next(p)), reason
+
+
+def prepared(model, entries, batch_size=256):
+    """Yield blocks of entries of `image_entries` with pixels of the model's size as content."""
+    for block in iter(lambda: list(islice(entries, batch_size)), []):
+        yield Parallel(n_jobs=-1, prefer="threads")(delayed(_decode)(*one, model) for one in block)
 
 
 def image_entries(images, key=None):
@@ -377,11 +387,11 @@ def image_entries(images, key=None):
     return len(names) + len(unread), chain(unread, found)
 
 
-def _decode(content, reason, model):
+def _decode(name, content, reason, model):
     if content is None:
-        return None, reason
+        return name, None, reason
     try:
         make = decode_array if isinstance(content, np.ndarray) else decode
-        return make(content, model.size, model.aspect)[0], None
+        return name, make(content, model.size, model.aspect)[0], None
     except ValueError as error:
-        return None, str(error)
+        return name, None, str(error)

@@ -9,6 +9,7 @@ import torch
 
 from probnb.chapters.images import (
     how_to_predict,
+    how_to_repeat,
     learning_curve_figure,
     verdicts,
     what_was_read,
@@ -110,3 +111,12 @@ def test_figure_shows_the_curve_and_the_best_other_row():
     ax = learning_curve_figure(POINTS, differences(half=BETTER, ensemble=BETTER), choice())
     (point,) = (line for line in ax.lines if line.get_marker() == "D")
     assert point.get_ydata()[0] == pytest.approx(0.47) and point.get_xdata()[0] > 1000
+
+
+def test_the_page_can_be_run_again_as_it_was_asked():
+    asked = {"images": "my scans", "y": "02", "seed": 1, "mirror": False, "p": None, "size": 64}
+    words = shlex.split(how_to_repeat(asked))
+    assert words[:3] == ["papermill", "book/images.ipynb", "report.ipynb"]
+    options = list(zip(words[3::3], words[4::3], words[5::3]))
+    assert options == [("-r", "images", "my scans"), ("-r", "y", "02"), ("-p", "seed", "1"),
+                       ("-p", "mirror", "False"), ("-p", "size", "64")]  # fmt: skip

@@ -85,7 +85,7 @@ def test_a_saved_model_predicts_the_same_bit_for_bit(model, saved):
     assert (again.predict(FACES, "cpu") == model.predict(FACES, "cpu")).all()
     assert again.record == {"seed": 0} and (again.size, again.aspect) == (24, "crop")
     names = sorted(path.name for path in saved.iterdir())
-    assert names == ["member-0.safetensors", "model.json"]
+    assert names == ["MODEL_CARD.md", "member-0.safetensors", "model.json"]
     assert json.loads((saved / "model.json").read_text())["version"]
 
 

@@ -1,0 +1,286 @@
+"""A kept model as one file for other programs: from pixels to the calibrated probability.
+
+ONNX runs in Python, C++, Java, C#, JavaScript and on phones; ``.pt2`` is torch's own form. What is
+inside is what `KeptModel.predict` does; a file gets its name once it has given the same numbers.
+
+Resizing stays outside, in the recipe that the file carries. ONNX's antialiased ``Resize`` is off
+Pillow's by up to 6 levels of 255, and even in Pillow's two passes, rounded between, by a level
+somewhere in one image of five, which is more than a probability's fifth digit bears.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from importlib.util import find_spec
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.interpolate import CubicSpline
+from torch import nn
+from torch.nn.functional import logsigmoid
+
+from .. import __version__, store
+from ..calibrators import CALIBRATORS
+from ..data.drawn import drawn_faces
+from ..data.pictures import ASPECTS
+from ..metrics.registry import CLIP
+from .model import image_entries, prepared
+
+__all__ = ["GRAPHS", "Whole", "export_model"]
+
+TOLERANCE = 1e-5
+"""Largest difference from `predict`: in the probability, or before a calibrator that jumps."""
+
+CHECKED = 1000
+"""Images on which a file is held against `predict`."""
+
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+
+
+def _tensor(values):
+    """A constant of the graph; one that is a Python number loses half its digits in ONNX."""
+    return torch.tensor(np.asarray(values, np.float64))
+
+
+def _beta(s, *numbers):
+    a, b, c = map(_tensor, numbers)
+    return torch.sigmoid(a * logsigmoid(s) - b * logsigmoid(-s) + c)
+
+
+def _dirichlet(c, z, s):
+    (b, a), (first, second) = np.diag(c.weights_), c.intercepts_
+    return _beta(s, a, b, second - first)
+
+
+def _mixture(c, z, s):
+    first, second, third = map(_tensor, c.weights_)
+    p = first * torch.sigmoid(s / _tensor(c.temperature_)) + second * torch.sigmoid(s) + third / 2
+    return p if c.thresholds_ is None else lines(p, c.thresholds_, c.values_)
+
+
+def steps(x, edges, values, above=torch.ge):
+    """Return the value of each step; `edges` belong to the one above, with `torch.gt` below."""
+    return _tensor(values)[above(x[:, None], _tensor(edges)).sum(1)]
+
+
+def lines(x, places, values):
+    """Interpolate as `numpy.interp` does."""
+    places, values = np.append(places, np.inf), np.append(values, values[-1])
+    places, values = _tensor(places), _tensor(values)
+    right = (x[:, None] >= places).sum(1).clamp(1, len(places) - 1)
+    start, end = places[right - 1], places[right]
+    share = ((x - start) / (end - start)).clamp(0, 1)
+    return values[right - 1] + share * (values[right] - values[right - 1])
+
+
+def _quadratic(c, z, s):
+    (low, high), (first, second) = _tensor(c.range_), _tensor(c.slopes_)
+    z = (s - low) / (high - low)
+    bent = z.clamp(0, 1) ** 2 / 2
+    falls, rises = z.clamp(max=1) - bent, bent + (z - 1).clamp(min=0)
+    return torch.sigmoid(first * falls + second * rises + _tensor(c.intercept_))
+
+
+def _spline(c, z, s):
+    curve, ends = CubicSpline(c.knots_, c.values_, bc_type="natural"), c.knots_[[0, -1]]
+    (low, high), slopes = _tensor(ends), _tensor(curve(ends, 1))
+    inside = torch.minimum(torch.maximum(s, low), high)
+    x = inside - steps(s, c.knots_[1:-1], c.knots_[:-1])
+    a, b, c, d = (steps(s, c.knots_[1:-1], numbers) for numbers in curve.c)
+    beyond = slopes[0] * (s - low).clamp(max=0) + slopes[1] * (s - high).clamp(min=0)
+    return torch.sigmoid(((a * x + b) * x + c) * x + d + beyond)
+
+
+def _venn_abers(c, z, s):
+    low = steps(s, c.thresholds_, c.lower_)
+    high = steps(s, c.thresholds_, c.upper_, torch.gt)
+    return high / (1 - low + high)
+
+
+GRAPHS = {
+    "temperature": lambda c, z, s: torch.sigmoid(s / _tensor(c.temperature_)),
+    "platt": lambda c, z, s: torch.sigmoid(z @ _tensor(c.coef_[0]) + _tensor(c.intercept_[0])),
+    "beta": lambda c, z, s: _beta(s, c.a_, c.b_, c.c_),
+    "dirichlet": _dirichlet,
+    "mixnmatch": _mixture,
+    "mixnmatch_isotonic": _mixture,
+    "isotonic": lambda c, z, s: lines(s, c.thresholds_, c.values_),
+    "histogram": lambda c, z, s: steps(s, c.edges_, c.probabilities_),
+    "quadratic": _quadratic,
+    "spline": _spline,
+    "venn_abers": _venn_abers,
+}
+"""Each calibrator in torch, by its name in `CALIBRATORS`: from itself, logits (n, 2) and log-odds
+(n,), float64, to probabilities. `steps` and `lines` serve whatever follows the data."""
+
+
+class Whole(nn.Module):
+    """What `KeptModel.predict` computes, as one graph.
+
+    Parameters
+    ----------
+    model : probnb.experiment.model.KeptModel
+        One of images.
+
+    Raises
+    ------
+    ValueError
+        If its calibrator has no entry in `GRAPHS`.
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        graphs = {CALIBRATORS.get(name): graph for name, graph in GRAPHS.items()}
+        self.calibrator, kind = model.calibrator, type(model.calibrator)
+        if self.calibrator is not None and kind not in graphs:
+            raise ValueError(
+                f"calibrator must be one of {', '.join(GRAPHS)} for export; got {kind.__name__}."
+            )
+        self.graph = graphs.get(kind)
+        self.networks = nn.ModuleList(model.networks())
+        for name, part in zip(("mean", "deviation"), model.scale):
+            self.register_buffer(name, part.float())
+
+    def forward(self, images):
+        """Return probabilities (n,), float64, of uint8 images (n, height, width, channels)."""
+        x = (images.permute(0, 3, 1, 2).float() - self.mean) / self.deviation
+        logits = torch.stack([net(x) for net in self.networks]).double()
+        p, z = logits.softmax(2)[:, :, 1].mean(0), logits[0]
+        if self.calibrator is None:
+            return p
+        if len(self.networks) > 1:
+            half = p.clamp(_tensor(CLIP), _tensor(1 - CLIP)).logit() / 2
+            z = torch.stack([-half, half], 1)
+        return self.graph(self.calibrator, z, z[:, 1] - z[:, 0])
+
+
+def export_model(model, output, images=None, key=None):
+    """Write a model as a file that needs no probnb, checked before it gets its name.
+
+    Parameters
+    ----------
+    model : probnb.experiment.model.KeptModel
+        One of images, from `probnb.experiment.model.load_model`.
+    output : path-like
+        ``NAME.onnx``, with the output ``probability``, or ``NAME.pt2``, for `torch.export.load`. A
+        file that is there is replaced.
+    images, key : path-like, str, optional
+        Images to check it on, as `probnb.experiment.model.predict_images` takes them; the first
+        1,000 are. By default 1,000 drawn faces of the model's size.
+
+    Returns
+    -------
+    dict of str to str
+        What the file says of itself, such as its input ``images`` and the lines of Python that
+        ``prepare`` one, and with it ``difference``, the largest from `predict`, and ``checked``, of
+        how many images.
+
+    Raises
+    ------
+    ImportError
+        If a package is missing.
+    ValueError
+        If `output` has another suffix, the model is not one of images, its calibrator cannot be
+        exported, or a probability differs from `predict`'s by more than 1e-5. Only where a
+        calibrator jumps, isotonic regression or bins, may it be that of log-odds 1e-5 beside.
+    """
+    path = Path(output).expanduser()
+    if path.suffix not in (".onnx", ".pt2") or path.is_dir():
+        raise ValueError(f"output must be a file, NAME.onnx or NAME.pt2; got {str(output)!r}.")
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing and path.suffix == ".onnx":
+        raise ImportError(
+            f"export needs the package {missing[0]}: pip install 'probnb[export]', or write a "
+            ".pt2, which needs torch alone."
+        )
+    if model.size is None:
+        raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    whole, facts, pixels = Whole(model).eval(), _facts(model), _pixels(model, images, key)
+    example = torch.zeros(2, model.size, model.size, model.channels, dtype=torch.uint8)
+    checked = {}
+
+    def write(temporary):
+        form = _onnx if path.suffix == ".onnx" else _pt2
+        checked.update(_check(model, form(whole, example, temporary, facts), pixels))
+
+    store.replace_file(path, write)
+    return facts | checked
+
+
+def _facts(model):
+    """What the file says of itself."""
+    size, resize = model.size, ASPECTS[model.aspect]
+    resize = f"{resize.__module__.removeprefix('PIL.')}.{resize.__qualname__}"
+    return {
+        "made_by": f"probnb {__version__}, torch {torch.__version__}",
+        "model": f"{len(model.members)} x {model.network.name} {dict(model.network.settings)}",
+        "calibrator": getattr(model.calibrator, "label", "none"),
+        "probability": "float64 (n,), of outcome 1",
+        "images": f"uint8 (n, {size}, {size}, {model.channels}), RGB",
+        "prepare": f"""
+import numpy as np
+from PIL import Image, ImageOps
+image = Image.open(path)
+image.draft("RGB", ({2 * size}, {2 * size}))
+image = ImageOps.exif_transpose(image).convert("RGB")
+images = np.asarray({resize}(image, ({size}, {size}), Image.Resampling.BICUBIC))[None]""",
+    }
+
+
+def _pixels(model, images, key):
+    """The images to check on, (n, channels, size, size)."""
+    if images is None:
+        return drawn_faces(CHECKED, model.size)[0].numpy()
+    blocks = prepared(model, image_entries(images, key)[1])
+    good = (image for _, image, _ in chain.from_iterable(blocks) if image is not None)
+    if not (good := list(islice(good, CHECKED))):
+        raise ValueError(f"images: none of {str(images)!r} can be read.")
+    return np.stack(good)
+
+
+def _onnx(whole, example, path, facts):
+    import onnx
+    import onnxruntime
+
+    program = torch.onnx.export(
+        whole, (example,), input_names=["images"], output_names=["probability"],
+        dynamic_shapes=({0: "n"},), dynamo=True, verbose=False,
+    )  # fmt: skip
+    proto = program.model_proto
+    onnx.helper.set_model_props(proto, facts)
+    path.write_bytes(proto.SerializeToString())
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    return lambda images: session.run(["probability"], {"images": images})[0]
+
+
+def _pt2(whole, example, path, facts):
+    program = torch.export.export(whole, (example,), dynamic_shapes=({0: torch.export.Dim("n")},))
+    torch.export.save(program, held := io.BytesIO(), extra_files={"probnb.json": json.dumps(facts)})
+    path.write_bytes(held.getvalue())
+    module = torch.export.load(io.BytesIO(path.read_bytes())).module()
+    return lambda images: module(torch.from_numpy(images)).numpy()
+
+
+@torch.no_grad()
+def _check(model, call, pixels):
+    """Hold a file against `predict`."""
+    images = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
+    p = np.concatenate([call(block) for block in np.array_split(images, -(-len(images) // 100))])
+    logits = model.logits(pixels, "cpu")
+    beside = TOLERANCE * (1 + np.abs(logits).max(axis=(0, 2)))[:, None] * [0, 1]
+    low, expected, high = (model.probabilities(logits + step) for step in (-beside, 0, beside))
+    off = np.abs(p - expected)
+    beyond = np.maximum(np.minimum(low, high) - p, p - np.maximum(low, high))
+    jump = (off > TOLERANCE) & (beyond < TOLERANCE)
+    difference = off[~jump].max(initial=0)
+    if not difference <= TOLERANCE:  # nor NaN
+        raise ValueError(
+            f"output: of {len(p):,} images one differs from predict by {difference:.1e}, more than "
+            f"{TOLERANCE:.0e}; nothing is written."
+        )
+    spread = f"probabilities {expected.min():.3f} to {expected.max():.3f}"
+    jumps = f"; at {jump.sum()} rounding decides, where the calibrator jumps" * bool(jump.any())
+    return {"difference": f"{difference:.1e}", "checked": f"{len(p):,} images, {spread}{jumps}"}
