@@ -30,7 +30,7 @@
 data = "digits"  # digits, cifar10, cifar10h or ferplus
 question = None  # rule, judged, cat and so on, neutral, happiness, negative; None is the usual
 data_dir = None  # folder with cifar10-jpeg.tar.gz or cifar-10-batches-py, cifar10h, ferplus.npz
-inputs = "gradients"  # gradients (a small network) or pixels (a ResNet-18)
+inputs = "gradients"  # gradients (a small network), pixels (a ResNet-18) or features (of lite0)
 profile = None  # smoke, quick, cpu or paper; None is quick
 seed = 0
 methods = None  # None for the paper's rows, or names such as "ce, platt, cape_bin"

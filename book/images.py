@@ -48,7 +48,7 @@
 size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
-layers = dropout = weight_decay = None
+layers = tune = dropout = weight_decay = None
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
 focal = entropy = mmce = smoothing = share = decay = None
 
@@ -67,7 +67,7 @@ aspect = "crop"  # what happens to images that are not square: crop, pad or stre
 mirror = False  # True if a mirrored image has the same outcome
 unreadable = 0.05  # share of images that may be unreadable
 backbone = "auto"  # lite0, another of timm's, a file of weights, or none; auto: see above
-profile = None  # smoke, quick, cpu, features or paper; None is quick, or features
+profile = None  # smoke, quick, cpu, features, finetune or paper; None is quick, or features
 seed = 0
 methods = None  # None for the usual rows, or names such as "ce, platt, cape_bin"
 device = "auto"  # auto, cpu, cuda or mps
@@ -118,7 +118,9 @@ profile = default_profile(profile, "features" if pretrained else "quick")
 if pretrained and size is None:
     size = max(8, min(side, 128))
 settings = profiles.profile_of(profile, {**globals(), "images": None})  # here, images are a folder
-methods = check_methods(methods or usual_rows(pretrained), known=False, features=pretrained)
+methods = check_methods(
+    methods or usual_rows(settings.frozen), known=False, features=settings.frozen
+)
 outcomes = outcomes and find_path(outcomes, "outcomes")
 results_dir = results_path(results_dir)
 example = images is None
@@ -298,7 +300,7 @@ from probnb.training.backbone import Backbone
 
 chosen = choice.index[choice["chosen"]][0]
 model = kept[chosen].model
-if pretrained:  # the backbone goes with it
+if settings.frozen:  # the backbone goes with it
     model = on_images(model, Backbone(backbone, settings.layers, mirror=mirror), backbone)
 asked |= {"profile": profile, "backbone": backbone, "size": settings.size}
 named = choice.rename(lambda name: METHODS[name].label)

@@ -27,7 +27,7 @@
 images = size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
-backbone = layers = dropout = weight_decay = None
+backbone = layers = tune = dropout = weight_decay = None
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
 focal = entropy = mmce = smoothing = share = decay = None
 # Parameters of single tasks; None leaves what the task has.
@@ -42,7 +42,7 @@ label = None  # collision: which label of the boxes
 # %% tags=["parameters"]
 task = "weather"  # weather, cancer or collision
 data_dir = None  # the task's data; None is what anybody can have
-profile = None  # smoke, quick, cpu or paper; None is quick
+profile = None  # smoke, quick, cpu, features (weather alone) or paper; None is quick
 seed = 0
 methods = None  # None for the paper's rows, or names such as "ce, platt, cape_bin"
 device = "auto"  # auto, cpu, cuda or mps
@@ -72,9 +72,9 @@ check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
 check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
-check_methods(methods)
 profile = default_profile(profile)
 settings = task.profile(profile, globals())
+check_methods(methods, features=settings.frozen)
 radar = dict(source=source, fold=fold, tile=tile, spacing=spacing, lead=lead, stride=stride)
 radar = dict(radar, wet=wet, coverage=coverage)
 patients = dict(cohorts=cohorts, rule=rule, horizon=horizon, inputs=inputs)
@@ -92,7 +92,7 @@ from probnb.plots import forest, reliability_grid, use_style
 use_style()
 project = results_path().parent / "results"
 runs = {
-    "weather": study.runs_like([project], "weather", data="real"),
+    "weather": study.runs_like([project], "weather", data="real", profile="quick"),
     "collision": study.runs_like([project], "collision", data="simulated"),
     "cancer": study.runs_like([project], "cancer", data="simulated"),
 }
@@ -386,18 +386,19 @@ read.style.set_table_attributes('class="sentences"')
 
 # %%
 from probnb.chapters.real_world.references import add_references, references
+from probnb.experiment.features import features_of
 from probnb.experiment.plan import plan
 from probnb.experiment.results import collect, write_results
 from probnb.experiment.run import run_jobs
-
-methods = check_methods(methods, known=splits.known)
-jobs = plan(methods, settings, seed, network=task.network(settings, splits))
-fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
-outcome = add_references(collect(jobs, fits, splits), references(splits, seed))
-
-# %% tags=["remove-cell"]
 from probnb.training.batches import device_type, precision_of
 
+methods = check_methods(methods, splits.known, settings.frozen)
+seen = features_of(splits, settings, results_dir, device_type(device))  # or what there was
+jobs = plan(methods, settings, seed, network=task.network(settings, splits))
+fits = run_jobs(jobs, seen, results_dir / "fits", device=device, devices=devices, retrain=retrain)
+outcome = add_references(collect(jobs, fits, seen), references(splits, seed))
+
+# %% tags=["remove-cell"]
 given |= {"source": "simulated"} if "fallback" in (splits.report or {}) else {}
 run = write_results(
     results_dir / "real_world",
@@ -409,7 +410,7 @@ run = write_results(
     settings=settings,
     base=task.profile(profile),
     parameters=given,
-    source=splits.source,
+    source=seen.source,
     device=device_type(device),
     precision=precision_of(device_type(device)),
 )

@@ -29,14 +29,14 @@
 images = size = width = stem = epochs = patience = plateau_patience = batch_size = None
 learning_rate = finetune_epochs = finetune_schedule = members = adversarial = None
 cape = candidates = None  # cape: released or printed
-backbone = layers = dropout = weight_decay = None
+backbone = layers = tune = dropout = weight_decay = None
 finetune_learning_rate = every = phase = mix = bins = neighbours = sigma = None
 focal = entropy = mmce = smoothing = share = decay = None
 
 # %% tags=["parameters"]
 scenario = "linear"  # linear, sigmoid, centered, skewed or discrete
 data_dir = None  # UTKFace: its .tar.gz or folder; None draws faces
-profile = None  # smoke, quick, cpu, features or paper; None is quick
+profile = None  # smoke, quick, cpu, features, finetune or paper; None is quick
 seed = 0
 methods = None  # None for the paper's rows, or names such as "ce, platt, cape_bin"
 mirror = False  # mirror half of the training images; the released recipe does not
@@ -68,7 +68,7 @@ check_integer(devices, "devices")
 check_integer(replicates, "replicates", minimum=2)
 profile = default_profile(profile)
 settings = profiles.profile_of(profile, globals())
-methods = check_methods(methods, features=settings.backbone != "none")
+methods = check_methods(methods, features=settings.frozen)
 data_dir = data_dir and find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
 from probnb.chapters import synthetic as chapter

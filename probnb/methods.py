@@ -260,6 +260,9 @@ METHODS["logistic_bin"] = Method(
 METHODS["logistic_kernel"] = Method(
     "Logistic, CaPE (kernel)", targets="kernel", grid=_RATES, **_HEAD
 )
+METHODS["logistic_taught"] = Method(
+    "Taught by logistic regression", "pretrained", targets="taught", teachers="logistic", folds=5
+)
 
 REFERENCE = "ce"
 """The row that every other is compared with."""
@@ -296,8 +299,8 @@ def check_methods(methods=None, known=True, features=False):
     ['resampled', 'ce', 'platt']
     """
     if methods is None:
-        rows = [name for name in METHODS if name in PAPER or METHODS[name].kind == "pretrained"]
-        rows = rows if features else PAPER
+        heads = [n for n, m in METHODS.items() if m.kind == "pretrained" and not m.teachers]
+        rows = [*PAPER, *heads] if features else PAPER
         return [name for name in rows if known or METHODS[name].targets != "resampled"]
     names = methods.replace(",", " ").split() if isinstance(methods, str) else list(methods)
     for name in names:

@@ -3,7 +3,7 @@
 ``python -m probnb.chapters.cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
 not yet trained, writes ``results/cifar10/{question}-{data}-{profile}-seed{seed}`` for each seed,
 and the comparison over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
-(``...-pixels.csv`` with ``--inputs pixels``).
+(``...-pixels.csv`` with ``--inputs pixels``, and so for ``features``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..metrics import brier, difference, holm, kl_p, mse_p
 from ..metrics.votes import check_votes
 from ..published import published
 from ..validation import check_choice
-from .cifar10_tasks import DATA, load_task, task_label, task_settings, train_task
+from .cifar10_tasks import DATA, INPUTS, load_task, task_label, task_settings, train_task
 
 PEOPLE = (1, 3, 9)
 """Sizes of the second group of people."""
@@ -154,11 +154,14 @@ def publish(runs, directory):
         tables = {name: getattr(kept, name) for name in TABLES}
         store.write_run(directory / stored.directory.name, tables, stored.record)
     record = runs[0][1].record
-    pixels = "-pixels" * (record["inputs"] == "pixels")
-    path = directory / f"{record['task']}-{record['data']}{pixels}.csv"
+    path = directory / f"{record['task']}-{record['data']}{_ending(record['inputs'])}.csv"
     table = compared([on_test(results.predictions) for results, _ in runs])
     store.replace_file(path, partial(table.to_csv, index=False, float_format="%.6g"))
     return path
+
+
+def _ending(inputs):
+    return f"-{inputs}" * (inputs != "gradients")
 
 
 def read_stored(folder, data="*", question="*", inputs="gradients"):
@@ -170,7 +173,7 @@ def read_stored(folder, data="*", question="*", inputs="gradients"):
         Folder of results, with ``cifar10`` in it.
     data, question : str, default="*"
         Only tasks of these data, and with this question.
-    inputs : {"gradients", "pixels"}, default="gradients"
+    inputs : {"gradients", "pixels", "features"}, default="gradients"
         What the network saw.
 
     Returns
@@ -178,10 +181,10 @@ def read_stored(folder, data="*", question="*", inputs="gradients"):
     DataFrame
         Columns ``data``, ``question`` and those of `compared`; empty where there is nothing.
     """
-    found, ending = [], "-pixels" * (inputs == "pixels")
+    found, ending = [], _ending(inputs)
     for path in sorted((Path(folder) / "cifar10").glob(f"{question}-{data}{ending}.csv")):
-        asked, of, *pixels = path.stem.split("-")
-        if bool(pixels) == bool(ending):
+        asked, of, *rest = path.stem.split("-")
+        if ending == "".join(f"-{part}" for part in rest):
             table = pd.read_csv(path, dtype={"reference": str})
             found.append(table.assign(data=of, question=asked))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
@@ -287,7 +290,7 @@ def main(arguments=None):
     parser.add_argument("--results", default="results", help="what may be published")
     parser.add_argument("--runs", default="runs", help="finished trainings")
     parser.add_argument("--profile", default="cpu")
-    parser.add_argument("--inputs", choices=("gradients", "pixels"), default="gradients")
+    parser.add_argument("--inputs", choices=list(INPUTS), default="gradients")
     parser.add_argument("--methods", help='names of rows, as in "ce, platt"; all by default')
     parser.add_argument("--workers", type=int)
     given = parser.parse_args(arguments)

@@ -11,12 +11,15 @@ import torch
 
 from ..data import judged
 from ..data.base import Splits
+from ..data.files import cache_folder
+from ..experiment.features import load_features
 from ..experiment.plan import plan
 from ..experiment.profiles import make_profile
 from ..experiment.results import collect, write_results
 from ..experiment.run import run_jobs
 from ..methods import check_methods
 from ..metrics.votes import check_votes
+from ..training.backbone import Backbone
 from ..training.batches import device_type, precision_of
 from ..training.models import network as network_of
 from ..validation import check_choice
@@ -73,6 +76,16 @@ PIXELS = {
 }  # fmt: skip
 """How the ResNet-18 on pixels is trained at profiles quick and cpu: minutes a seed on one core."""
 
+INPUTS = {
+    "gradients": "two-layer network on oriented gradients",
+    "pixels": "ResNet-18",
+    "features": "head on the features of lite0",
+}
+"""What a network may see, `oriented_gradients`, images or features of images enlarged to `ENLARGED`
+pixels; and what records of runs call it."""
+
+ENLARGED = 96
+
 SMALLER = {("quick", "ferplus"): {"size": 24}, ("cpu", "ferplus"): {"size": 24},
            ("cpu", "cifar10"): {"images": 20_000}}  # fmt: skip
 """Where its images are not the data's own, or their number not the profile's."""
@@ -93,12 +106,15 @@ class Task:
         training need no votes.
     votes : DataFrame or None
         The other votes, as `probnb.data.judged.Judged` has them.
+    inputs : str
+        One of `INPUTS`.
     """
 
     data: str
     question: str
     splits: Splits
     votes: pd.DataFrame | None
+    inputs: str = "gradients"
 
 
 def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="gradients"):
@@ -118,9 +134,8 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
         Height and width of the images in pixels; by default the data set's own choice.
     seed : int, default=0
         Seed of outcomes and sample.
-    inputs : {"gradients", "pixels"}, default="gradients"
-        What the network sees: `oriented_gradients` for a small
-        network, or the images for a ResNet-18.
+    inputs : {"gradients", "pixels", "features"}, default="gradients"
+        What the network sees; see `INPUTS`.
 
     Returns
     -------
@@ -129,7 +144,7 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
     """
     check_choice(data, DATA, "data")
     check_choice(question, DATA[data].questions, "question")
-    check_choice(inputs, ("gradients", "pixels"), "inputs")
+    check_choice(inputs, INPUTS, "inputs")
     settings = {"n": n, "seed": seed} | ({} if size is None else {"size": size})
     if data == "digits":
         load = judged.load_cifar10 if question == "rule" else judged.load_judged_digits
@@ -154,11 +169,14 @@ def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="
     splits = loaded if votes is None else loaded.splits
     if inputs == "gradients":
         splits = on_gradients(splits, DATA[data].cells)
+    if inputs == "features":
+        backbone = Backbone("lite0", size=ENLARGED)
+        splits = load_features(splits, backbone, cache_folder(), "lite0")
     if splits.test.probabilities is None:
         others = votes.loc[splits.test.ids]
         share = (others["k"] / others["n"]).to_numpy().copy()
         splits = replace(splits, test=replace(splits.test, probabilities=share))
-    return Task(data, question, splits, votes)
+    return Task(data, question, splits, votes, inputs)
 
 
 def task_settings(data, profile="quick", inputs="gradients", **overrides):
@@ -170,8 +188,9 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
         A key of `DATA`.
     profile : str, default="quick"
         Name of a profile.
-    inputs : {"gradients", "pixels"}, default="gradients"
-        As `load_task` takes it. Each has a recipe of its own, `RECIPE` and `PIXELS`.
+    inputs : {"gradients", "pixels", "features"}, default="gradients"
+        As `load_task` takes it. Each has a recipe of its own, `RECIPE`, `PIXELS` and that of the
+        profile ``features``.
     **overrides
         As `probnb.experiment.profiles.make_profile` takes them; None leaves what there is.
 
@@ -183,7 +202,9 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
     check_choice(data, DATA, "data")
     check_choice(profile, IMAGES, "profile")
     usual = {"images": min(IMAGES[profile], DATA[data].most), "size": DATA[data].size}
-    if inputs == "gradients":
+    if inputs == "features":
+        profile = "features"
+    elif inputs == "gradients":
         usual |= {"learning_rate": RECIPE["learning_rate"]} if profile == "smoke" else RECIPE
     elif profile in ("quick", "cpu"):
         usual |= PIXELS | SMALLER.get((profile, data), {})
@@ -191,9 +212,9 @@ def task_settings(data, profile="quick", inputs="gradients", **overrides):
 
 
 def task_label(data, question, inputs="gradients"):
-    """Say in a few words what a task is, and where the network sees pixels."""
+    """Say in a few words what a task is, and what else than gradients the network sees."""
     asked = {"rule": "p = c/10", "judged": "simulated people"}.get(question, question)
-    return f"{DATA[data].label}, {asked}" + " (pixels)" * (inputs == "pixels")
+    return f"{DATA[data].label}, {asked}" + f" ({inputs})" * (inputs != "gradients")
 
 
 def train_task(task, settings, results_dir, profile="quick", seed=0, methods=None, **run):
@@ -224,21 +245,21 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
         Where they are kept.
     """
     results_dir = Path(results_dir)
-    methods = check_methods(methods, known=task.splits.known)
-    pixels = task.splits.train.inputs.ndim == 4
-    network = None if pixels else network_of("mlp", hidden=(128,))
-    if not pixels and not run.get("workers") and run.get("devices", 1) == 1:
+    inputs = task.inputs
+    methods = check_methods(methods, task.splits.known, inputs == "features")
+    network = network_of("mlp", hidden=(128,)) if inputs == "gradients" else None
+    if inputs != "pixels" and not run.get("workers") and run.get("devices", 1) == 1:
         run["workers"] = 1  # to start a process takes longer than such a training
     jobs = plan(methods, settings, seed, network)
     fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
     results = _with_votes(collect(jobs, fits, task.splits), task)
     device = device_type(run.get("device", "auto"))
-    inputs = "pixels" if pixels else "gradients"
+    changed = {"inputs": inputs} if inputs != "gradients" else {}
     stored = write_results(
-        results_dir / "cifar10", results, changed={"inputs": inputs} if pixels else {},
+        results_dir / "cifar10", results, changed=changed,
         base=task_settings(task.data, profile, inputs), task=task.question, data=task.data,
         profile=profile, seed=seed, settings=settings, inputs=inputs,
-        network="ResNet-18" if pixels else "two-layer network on oriented gradients",
+        network=INPUTS[inputs],
         source=task.splits.source, device=device, precision=precision_of(device),
     )  # fmt: skip
     return results, stored

@@ -66,7 +66,7 @@ def stored_runs(folders, pretrained=False):
         Photographs at a profile as it is: the kind with most seeds, of those the largest images.
     """
     runs = pd.concat([evidence.find(folders, chapter) for chapter in ("synthetic", "cifar10")])
-    runs = runs[(runs["profile"] == "features") == pretrained]
+    runs = runs[runs["profile"].isin(["features", "finetune"]) == pretrained]
     faces = runs[(runs["data"] == "utkface") & (runs["variant"] == "")]
     rule = runs[(runs["task"] == "rule") & (runs["inputs"] == "pixels")].assign(task="cifar10")
     groups = evidence.kinds(pd.concat([faces, rule]))

@@ -23,7 +23,7 @@ CHUNK = 16 * BATCH
 
 
 def features_of(splits, profile, directory, device="cpu", mirror=False):
-    """Return the data that a profile trains on: features, or where it has no backbone the images.
+    """Return the data that a profile trains on: features, or where nothing is frozen the images.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ def features_of(splits, profile, directory, device="cpu", mirror=False):
     if profile.backbone == "none":
         return splits
     backbone = Backbone(profile.backbone, profile.layers, mirror=mirror)
+    if profile.tune:  # which is to see images as it always has
+        return replace(splits, train=replace(splits.train, scale=backbone.scale))
     return load_features(splits, backbone, directory, profile.backbone, device=device)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.base import clone
 
 from ..calibrators import CALIBRATORS
@@ -195,7 +196,9 @@ def on_images(model, backbone, name):
         Calibrated as before.
     """
     body = {f"backbone.{k}": v for k, v in backbone.state_dict().items()}
-    body |= dict(zip(("mean", "deviation"), model.scale))
+    mean, deviation = (part[0] for part in model.scale)
+    body |= {"norm.running_mean": mean, "norm.num_batches_tracked": torch.tensor(0)}
+    body["norm.running_var"] = (deviation**2 - 1e-8).clamp(min=0)  # the 1e-8 is added to it again
     members = tuple(
         body | {f"head.{k}": v for k, v in weights.items()} for weights in model.members
     )

@@ -142,7 +142,7 @@ class KeptModel:
         """Return the network of each member, in float32 whatever precision it was kept in."""
         networks = []
         for weights in self.members:
-            networks.append(self.network.build(torch.empty(1, self.channels)))
+            networks.append(self.network.build(torch.empty(1, self.channels), bare=True))
             networks[-1].load_state_dict(weights)
         return networks
 

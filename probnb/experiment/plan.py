@@ -103,7 +103,10 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
         )
     if network is None and profile.backbone == "none":
         network = _network("resnet18", width=profile.width, stem=profile.stem)
-    network = network or _network("mlp", hidden=(profile.width,), dropout=profile.dropout)
+    head = {"hidden": (profile.width,), "dropout": profile.dropout}
+    if profile.tune:
+        network = _network("pretrained", backbone=profile.backbone, layers=profile.layers, **head)
+    network = network or _network("mlp", **head)
     return {
         name: [
             job

@@ -57,6 +57,8 @@ class Profile:
         `probnb.training.backbone.Backbone`; ``"none"`` trains a ResNet-18 from random weights.
     layers : {"stages", "last", "both"}
         What is read of it.
+    tune : bool
+        Whether the backbone is trained too, on the images, from its pretrained weights.
     dropout : float
         Of a head on its features.
     weight_decay : float
@@ -82,6 +84,7 @@ class Profile:
     candidates: int = 2
     backbone: str = "none"
     layers: str = "stages"
+    tune: bool = False
     dropout: float = 0.0
     weight_decay: float = 5e-4
     grid: dict = field(default_factory=dict, hash=False)
@@ -104,6 +107,9 @@ class Profile:
         check_number(self.weight_decay, "weight_decay", 0)
         check_choice(self.stem, ("small", "large"), "stem")
         check_choice(self.layers, ("stages", "last", "both"), "layers")
+        check_choice(self.tune, (True, False), "tune")
+        if self.tune and self.backbone == "none":
+            raise ValueError("tune must be False without a backbone; got True.")
         check_choice(self.cape, ("released", "printed"), "cape")
         check_choice(self.finetune_schedule, ("plateau", "cosine", "constant"), "finetune_schedule")
         for name, values in self.grid.items():
@@ -111,6 +117,11 @@ class Profile:
             for value in values:  # the rest its targets, losses and recipes check
                 check_number(value, name, 0, exclusive=name in ("finetune_learning_rate", "sigma"))
             check_integer(len(values), f"number of values of {name}")
+
+    @property
+    def frozen(self):
+        """Whether heads are trained on the features of a backbone that stays as it is."""
+        return self.backbone != "none" and not self.tune
 
 
 GRID_FIELDS = tuple(
@@ -140,6 +151,10 @@ PROFILES = {
         candidates=1, backbone="lite0", dropout=0.5, weight_decay=0.03,
         grid={"finetune_learning_rate": (5e-3, 5e-4)},
     ),
+    "finetune": Profile(
+        None, 128, 64, "small", 8, 3, 1, 64, learning_rate=0.01, finetune_epochs=2, candidates=1,
+        backbone="lite0", tune=True, dropout=0.5, grid={"finetune_learning_rate": (1e-3,)},
+    ),
     "cpu": Profile(None, 32, 8, "small", 24, 5, 5, 128, finetune_epochs=8, members=3),
     "paper": Profile(
         None, 200, 64, "large", 200, 20, 5, 256, finetune_epochs=100, adversarial=0.01, candidates=4
@@ -153,7 +168,7 @@ def make_profile(name="quick", **overrides):
 
     Parameters
     ----------
-    name : {"smoke", "quick", "cpu", "paper"}, default="quick"
+    name : {"smoke", "quick", "features", "finetune", "cpu", "paper"}, default="quick"
         Where to start from.
     **overrides
         Names in `PROFILE_FIELDS`; None leaves a value as it is, and a single number stands for a

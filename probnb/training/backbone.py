@@ -11,6 +11,8 @@ import hashlib
 import importlib
 import inspect
 import pickle
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import safetensors.torch
@@ -46,6 +48,9 @@ class Backbone(nn.Module):
         Height and width that images are brought to; by default they stay as they are.
     mirror : bool, default=False
         Whether features are the mean of those of an image and of its mirror image.
+    bare : bool, default=False
+        Whether to leave the weights to chance, for a model that brings its own: then neither a
+        file nor a network of theirs is needed.
 
     Attributes
     ----------
@@ -54,7 +59,7 @@ class Backbone(nn.Module):
         which the network was trained.
     """
 
-    def __init__(self, backbone="lite0", layers="stages", size=None, mirror=False):
+    def __init__(self, backbone="lite0", layers="stages", size=None, mirror=False, bare=False):
         super().__init__()
         self.layers = check_choice(layers, LAYERS, "layers")
         self.mirror = check_choice(mirror, (True, False), "mirror")
@@ -66,7 +71,7 @@ class Backbone(nn.Module):
             255 * torch.tensor(config[name], **shape).reshape(1, 3, 1, 1)
             for name in ("mean", "std")
         )
-        if not next(self.body.parameters()).is_meta:  # there, others bring the weights
+        if not (bare or next(self.body.parameters()).is_meta):
             _fill(self.body, find_weights(backbone), config["classifier"])
         # Of an EfficientNet every stage, not only those before which the resolution falls.
         known = inspect.signature(self.body.forward_intermediates).parameters
@@ -139,13 +144,27 @@ def find_weights(backbone):
         if not path.is_file():
             raise FileNotFoundError(f"backbone: the file of weights {path} is not there.")
         return _read(path)
+    timm, hub = _timm(), _module("huggingface_hub.constants", "timm")
+    asked = hub.HF_HUB_OFFLINE
+    hub.HF_HUB_OFFLINE = asked or not _reachable(hub.ENDPOINT)
     try:
-        return _timm().create_model(backbone, pretrained=True).state_dict()
+        return timm.create_model(backbone, pretrained=True).state_dict()
     except Exception as error:  # whatever the hub and its network raise
         raise ValueError(
             f"backbone: the weights of {backbone!r} could not be fetched ({type(error).__name__}). "
             "Name a file of them, or take lite0, which needs no network."
         ) from error
+    finally:
+        hub.HF_HUB_OFFLINE = asked
+
+
+def _reachable(url):
+    """Whether the hub answers: asked for weights, it makes sure of its absence for a minute."""
+    try:
+        urllib.request.urlopen(url, timeout=5).close()
+    except OSError as error:
+        return isinstance(error, urllib.error.HTTPError)
+    return True
 
 
 def _read(path):

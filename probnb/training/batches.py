@@ -120,7 +120,8 @@ def clear_unread_taps(model):
 def _clear_unread_taps(convolution, inputs):
     for handle in convolution.__dict__.pop("unread_taps", ()):  # of another size of image
         handle.remove()
-    if convolution.padding_mode != "zeros" or not convolution.weight.requires_grad:
+    plain = type(convolution) is nn.Conv2d and convolution.padding_mode == "zeros"
+    if not plain or not convolution.weight.requires_grad:  # others put zeros around the map first
         return
     counted = torch.zeros(1, 1, *convolution.kernel_size, dtype=torch.float64, requires_grad=True)
     with torch.enable_grad():  # the gradient of a sum over ones counts what each tap reads

@@ -112,9 +112,12 @@ class MLP(nn.Module):
 class Pretrained(nn.Module):
     """A backbone, its features scaled, and a head on them: logits of images.
 
+    Scaled by their mean and variance over training images, or where it is trained as a whole over
+    the batch, as batch normalisation does.
+
     Parameters
     ----------
-    backbone, layers, size, mirror : str, str, int, bool
+    backbone, layers, size, mirror, bare : str, str, int, bool, bool
         See `probnb.training.backbone.Backbone`.
     hidden : tuple of int, default=()
         Units of each layer of the head; none for logistic regression.
@@ -127,24 +130,23 @@ class Pretrained(nn.Module):
     """
 
     def __init__(
-        self, backbone="lite0", layers="stages", size=None, mirror=False, hidden=(), dropout=0.0,
-        in_channels=3, num_classes=2,
+        self, backbone="lite0", layers="stages", size=None, mirror=False, bare=False, hidden=(),
+        dropout=0.0, in_channels=3, num_classes=2,
     ):  # fmt: skip
         super().__init__()
         if in_channels != 3:
             raise ValueError(f"a backbone sees images of 3 channels; got {in_channels}.")
-        self.backbone = Backbone(backbone, layers, size, mirror)
+        self.backbone = Backbone(backbone, layers, size, mirror, bare)
         weight = next(self.backbone.parameters())
         with torch.no_grad():
             self.backbone.eval()
             features = self.backbone(torch.zeros(1, 3, 64, 64, device=weight.device)).shape[1]
-        self.register_buffer("mean", torch.zeros(1, features))
-        self.register_buffer("deviation", torch.ones(1, features))
+        self.norm = nn.BatchNorm1d(features, eps=1e-8, affine=False)
         self.head = MLP(features, hidden, dropout, num_classes)
 
     def forward(self, x):
         """Return the logits, of shape (n, num_classes)."""
-        return self.head((self.backbone(x) - self.mean) / self.deviation)
+        return self.head(self.norm(self.backbone(x)))
 
 
 class AttentionMIL(nn.Module):
@@ -353,13 +355,15 @@ class Network:
     kind: object = "resnet18"
     settings: tuple = ()
 
-    def build(self, inputs):
+    def build(self, inputs, bare=False):
         """Return the network for some inputs; their second axis is what they have per row.
 
         Parameters
         ----------
         inputs : object with a shape
             Its second entry gives `in_channels` or `features`, whichever the network asks for.
+        bare : bool, default=False
+            Whether all weights will be replaced, so that no pretrained ones need be found.
 
         Returns
         -------
@@ -369,6 +373,8 @@ class Network:
         make = NETWORKS.get(self.kind, self.kind)
         wanted = inspect.signature(make).parameters
         size = {name: inputs.shape[1] for name in ("in_channels", "features") if name in wanted}
+        if bare and "bare" in wanted:
+            size["bare"] = True
         return make(**size, **dict(self.settings))
 
     @property

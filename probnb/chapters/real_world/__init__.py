@@ -67,10 +67,15 @@ class Task:
         return {**self.parameters, **(self.smoke if profile == "smoke" else {}), **values}
 
     def network(self, profile, splits):
-        """Return the `probnb.training.models.Network` of a profile, for the inputs of `splits`."""
+        """Return the `probnb.training.models.Network` of a profile, for the inputs of `splits`.
+
+        None for maps that a profile's backbone sees: then it is the profile's own.
+        """
         from ...data import Bags
         from ...training.models import network
 
+        if self.name == "weather" and profile.backbone != "none":
+            return None
         large, width = profile.stem == "large", profile.width
         if self.name == "collision":
             return network("vgg16_bn") if large else network("dashcam", width=width)
