@@ -27,6 +27,8 @@
 results_dir = None  # folder of stored runs; None is results and runs of the project
 
 # %% tags=["remove-cell"]
+import pandas as pd
+
 from probnb.notebook import check_parameters, find_path, results_path
 
 check_parameters(globals(), "results_dir")
@@ -191,6 +193,14 @@ ax = forest(table, hue="pair", xlabel=label) if len(table) else None
 
 # %% tags=["remove-input", "hide-output"]
 tables.show(tables.paper_table(pretrained, "mse_p")) if pretrained else None
+
+# %% [markdown]
+# Processor seconds of a row, a mean over seeds: the trainings of all its candidates, but not of what
+# it starts from.
+
+# %% tags=["remove-input", "hide-output"]
+seconds = {name.capitalize(): evidence.row_seconds(runs) for name, runs in pretrained.items()}
+tables.show(pd.DataFrame(seconds).rename(tables.label).round(1)) if pretrained else None
 
 # %% [markdown]
 # ## 7. Calibration after the fact gains little, and steps lose more

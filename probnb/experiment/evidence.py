@@ -19,7 +19,8 @@ from ..published import published
 from .profiles import GRID_FIELDS
 from .results import find_runs, on_test, read_results
 
-__all__ = ["chosen_table", "compare", "comparison_table", "find", "kinds", "scores", "values"]
+__all__ = ["chosen_table", "compare", "comparison_table", "find", "kinds", "row_seconds", "scores",
+           "values"]  # fmt: skip
 
 KIND = ["chapter", "task", "data", "inputs", "profile", "variant", "size"]
 """Columns that runs of one kind share; `variant` names what was altered of a profile."""
@@ -281,6 +282,27 @@ def chosen_table(chosen):
         },
         index=pd.Index([METHODS[m].label for m in rows["method"]], name=""),
     )
+
+
+def row_seconds(runs):
+    """Return the processor seconds of each row's trainings, not of its start's: means over runs.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `find`.
+
+    Returns
+    -------
+    pandas.Series
+        By method; a training that two rows read counts in both.
+    """
+    parts = []
+    for results, _ in map(tables, runs.itertuples(index=False)):
+        spent = results.epochs.groupby("fit")["cpu_seconds"].sum()
+        parts.append(results.chosen["fit"].map(spent).groupby(results.chosen["method"]).sum())
+    table = pd.concat(parts, axis=1).mean(axis=1)
+    return table.reindex([name for name in METHODS if name in table.index])
 
 
 def _settings(row):

@@ -4,6 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from probnb.chapters.real_world import study
@@ -303,3 +304,13 @@ def test_a_stored_number_that_changes_is_noticed(monkeypatch):
     monkeypatch.setattr(f"{__name__}.scores", lambda task: changed)
     with pytest.raises(AssertionError, match="the page does not say"):
         test_collision()
+
+
+def test_features_of_photographs_are_no_help_on_radar():
+    table = pd.read_csv(RESULTS / "derived" / "pretrained.csv").query("study == 'radar'")
+    gaps = table.set_index(["row", "less"])[["value", "low", "high"]]
+    small, constant = gaps.loc[("ce", "ce from scratch")], gaps.loc[("ce", "Climatology")]
+    says("cross entropy is {:.2f} [{:.2f}, {:.2f}] above the small network".format(*small))
+    says("not told from climatology, {:+.2f} [{:+.2f}, {:+.2f}]".format(*constant))
+    assert gaps.loc[("logistic", "ce from scratch"), "low"] > 0
+    assert gaps.loc[("logistic", "Climatology"), "high"] > 0 and (table["seeds"] == 5).all()
