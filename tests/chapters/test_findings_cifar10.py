@@ -185,3 +185,11 @@ def test_sizes():
     records = [r.record for r in find_runs([RESULTS], "cifar10", inputs="gradients")]
     images = {(r["data"], r["settings"]["images"]) for r in records}
     assert images == {("cifar10", 4000), ("cifar10h", 4000), ("ferplus", 12000)}
+
+
+def test_features_of_a_pretrained_network():
+    table = pd.read_csv(RESULTS / "derived" / "pretrained.csv").query("study == 'FER+ neutral'")
+    gaps = table.set_index(["row", "less"])[["value", "low", "high"]].round(2)
+    assert gaps.loc[("ce", "ce from scratch")].tolist() == [-2.08, -2.58, -1.57]
+    assert gaps.loc[("ensemble", "ensemble from scratch")].tolist() == [-2.09, -2.56, -1.62]
+    assert (table["seeds"] == 1).all()
