@@ -479,3 +479,11 @@ def test_spread_between_stages_by_hand():
 def test_stages_are_drawn_from_the_earliest(summary):
     ax = study.stage_figure(summary["stages"])
     assert [t.get_text().split()[0] for t in ax.get_yticklabels()] == ["I", "II", "III", "IV"]
+
+
+def test_a_backbone_sees_maps_and_nothing_else():
+    features = PROFILES["features"]
+    assert get_task("weather").network(features, None) is None
+    own = get_task("collision").network(features, None)
+    with pytest.raises(ValueError, match="backbone must be none for a task with its own network"):
+        plan(["ce"], features, network=own)
