@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -150,11 +150,21 @@ def collect(folders):
     return pd.DataFrame(lines).round(6)
 
 
-def _told(table):
-    """Drop the overfitted network, whose error any estimate sees; what lies below 0 counts as 0."""
-    names = list(ESTIMATORS)
+def misses(table):
+    """Stack the estimates of `collect`, but for the overfitted network, whose error any can see.
+
+    ``gap`` and ``square`` are estimates less exact errors, times 100; below 0 an estimate counts as
+    0, but not in its ``value``.
+    """
     rows = table[table["method"] != "ce_overfit"]
-    return rows.assign(**{name: rows[name].clip(lower=0) for name in names})
+    return pd.concat(
+        rows[["start", "scenario", "seed", "exact"]].assign(
+            estimate=name, value=rows[name],
+            gap=100 * (rows[name].clip(lower=0) - rows["exact"]),
+            square=100 * (rows[f"{name}_squared"].clip(lower=0) - rows["exact_squared"]),
+        )
+        for name in ESTIMATORS
+    )  # fmt: skip
 
 
 def summary(table):
@@ -169,41 +179,36 @@ def summary(table):
     -------
     DataFrame
         By name of the estimate, times 100 but for the last: mean of the estimate ``less exact`` and
-        of its absolute value, ``off``; ``squares off``, the latter for squared errors; ``too
-        high``, the share of rows; ``rank``, Spearman's correlation over the rows of a run. Each a
+        of its absolute value, ``off``; ``squares off``, the latter for squared errors; ``too high,
+        %`` of the rows; ``rank``, Spearman's correlation over the rows of a run. Each a
         `Difference` from 0 over draws of outcomes (a scenario and seed), from which all rows of
         both starts are averaged first.
     """
-    told, draw, run = _told(table), ["scenario", "seed"], ["start", "scenario", "seed"]
-    lines = {}
-    for name in ESTIMATORS:
-        gap, square = told[name] - told["exact"], f"{name}_squared"
-        parts = told[run].assign(**{
-            "less exact": 100 * gap, "off": 100 * gap.abs(), "too high": 100 * (gap > 0),
-            "squares off": 100 * (told[square].clip(lower=0) - told["exact_squared"]).abs(),
-        })  # fmt: skip
-        parts = parts.groupby(run).mean()
-        parts["rank"] = [
-            own[name].corr(own["exact"], "spearman")
-            for _, own in table[table["method"] != "ce_overfit"].groupby(run)
-        ]
-        means = parts.groupby(draw).mean()
-        lines[name] = {column: difference(values) for column, values in means.items()}
-    return pd.DataFrame(lines).T
+    long, draw = misses(table), ["estimate", "scenario", "seed"]
+    facts = {
+        "less exact": long["gap"],
+        "off": long["gap"].abs(),
+        "too high, %": 100 * (long["gap"] > 0),
+    }
+    facts["squares off"] = long["square"].abs()
+    runs = long.assign(**facts).groupby([*draw, "start"], sort=False)
+    means = runs[list(facts)].mean()
+    means["rank"] = runs[["value", "exact"]].corr("spearman").xs("value", level=-1)["exact"]
+    return means.groupby(draw, sort=False).mean().groupby("estimate", sort=False).agg(difference)
 
 
 def summary_table(found):
     """Show `summary` to read."""
-    shown = found.map(lambda gap: gap.text(scale=1) if np.isfinite(gap.low) else "")
-    return shown.rename(index=ESTIMATORS)
+    shown = {
+        name: [gap.text(1, 0 if "%" in name else 2).replace("+", "") for gap in gaps]
+        for name, gaps in found.items()
+    }
+    return pd.DataFrame(shown, found.index.map(ESTIMATORS)).replace("not defined", "")
 
 
 def estimators_figure(table):
     """Draw by how much each estimate misses the exact error, over all rows of all runs."""
-    told = _told(table)
-    long = told.melt(["start", "exact"], list(ESTIMATORS), "estimate", "value")
-    long = long.assign(gap=100 * (long["value"] - long["exact"]))
-    long["estimate"] = long["estimate"].map(ESTIMATORS)
+    long = misses(table).replace({"estimate": ESTIMATORS})
     ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")[1]
     sns.boxplot(long, x="gap", y="estimate", hue="start", whis=(5, 95), showfliers=False,
                 showmeans=True, meanprops={"marker": "D", "mfc": "white", "mec": "black", "ms": 4},
@@ -214,17 +219,14 @@ def estimators_figure(table):
     return ax
 
 
-def main(arguments=None):
+def main(results="results"):
     """Write the table and its record."""
-    parser = argparse.ArgumentParser(prog="probnb.chapters.estimators", description=__doc__)
-    parser.add_argument("--results", default="results")
-    given = parser.parse_args(arguments)
-    path = Path(given.results) / "derived" / "estimators.csv"
+    path = Path(results) / "derived" / "estimators.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
-    collect([given.results]).to_csv(path, index=False)
+    collect([results]).to_csv(path, index=False)
     record = {"command": "python -m probnb.chapters.estimators", **machine()}
     path.with_suffix(".json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

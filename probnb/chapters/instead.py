@@ -1,12 +1,12 @@
 """What to do instead: how far each row goes, from stopping early to fresh labels, and its cost.
 
-``python -m probnb.chapters.instead`` draws the README's picture; ``--extract`` first measures what
-the features of a pretrained network cost, into ``derived/extraction.csv``.
+``python -m probnb.chapters.instead`` draws the README's picture; with a number of images, such as
+1024, it first measures what features of a pretrained network cost, into ``derived/extraction.csv``.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -68,67 +68,50 @@ def seconds(line):
     return found | {"ce_mean": spent[members].mean()}
 
 
-def measured(best, pretrained, extraction=0.0):
+def stored(folders):
     """Lay out error and cost of `ROWS` beside stopping early on the same faces and outcomes.
-
-    Parameters
-    ----------
-    best, pretrained : dict of str to DataFrame
-        Runs by scenario, from `probnb.chapters.claims.stored_runs`.
-    extraction : float, default=0
-        Processor seconds of the features, which are charged to every row that reads them.
 
     Returns
     -------
     DataFrame
-        One line a start, row, scenario and seed that both starts have: ``error`` (MSE_p),
-        ``gain`` (the error of stopping early less it), ``whole`` (the same of resampled labels),
-        ``seconds``, and ``trainings``, in units of one of cross entropy from random weights.
+        One line a start, row, scenario and seed that has a training from random weights:
+        ``error`` (MSE_p), ``gain`` (the error of stopping early less it), ``whole`` (the same of
+        resampled labels), ``trainings`` (cost, in trainings of cross entropy from random weights),
+        and on photographs ``seconds``, with the extraction of features in every row that has them.
     """
-    lines = []
-    for scenario, runs in best.items():
-        base = {r.seed: (evidence.values(r, "mse_p"), seconds(r)) for r in runs.itertuples()}
-        for start, group in ((SCRATCH, runs), (FEATURES, pretrained.get(scenario, runs[:0]))):
-            for line in (line for line in group.itertuples() if line.seed in base):
-                known, cost = base[line.seed]
-                own, spent = evidence.values(line, "mse_p"), seconds(line)
-                for row in (row for row in ROWS[start] if row in own):
-                    took = spent[row] + extraction * (start == FEATURES)
-                    lines.append({
-                        "start": start, "row": row, "scenario": scenario, "seed": line.seed,
-                        "error": own[row], "gain": known["ce_mean"] - own[row],
-                        "whole": known["ce_mean"] - known["resampled"], "seconds": took,
-                        "trainings": took / cost["ce_mean"],
-                    })  # fmt: skip
-    return pd.DataFrame(lines)
-
-
-def drawn(folder):
-    """Lay out the rows of the ablations in the same way: Linear, small networks, drawn faces."""
-    table = read_study(folder, "targets", data="drawn v3").set_index(["row", "seed"])
-    ce, fresh = (table["mse_p"][name] for name in ("ce", "resampled"))
-    parts = [
-        pd.DataFrame({
-            "start": DRAWN, "row": row, "scenario": "linear", "error": own["mse_p"],
-            "gain": ce - own["mse_p"], "whole": ce - fresh, "trainings": own["cost"],
-        }).dropna().rename_axis("seed").reset_index()
-        for row, own in ((row, table.loc[row]) for row in ROWS[DRAWN])
-    ]  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
-
-
-def stored(folders):
-    """Return `measured` and `drawn` of all that is stored."""
-    best = {s: runs for s, runs in stored_runs(folders).items() if s in SCENARIOS}
-    took = derived(folders, "extraction")
+    took, parts = derived(folders, "extraction"), []
     extraction = 0 if took is None else FACES * took["cpu_seconds_each"].iloc[0]
-    faces = measured(best, stored_runs(folders, pretrained=True), extraction)
-    studied = [drawn(f) for f in folders if (Path(f) / "ablations" / "targets.csv").exists()]
-    return pd.concat([faces, *studied[:1]], ignore_index=True)
+    for start in (SCRATCH, FEATURES):
+        runs = pd.concat(stored_runs(folders, start == FEATURES).values())
+        for line in runs[runs["chapter"] == "synthetic"].itertuples():
+            spent = pd.Series(seconds(line)) + extraction * (start == FEATURES)
+            part = {"start": start, "scenario": line.task, "seed": line.seed, "seconds": spent}
+            parts.append(pd.DataFrame({**part, "error": evidence.values(line, "mse_p")}))
+    faces = pd.concat(parts).rename_axis("row").reset_index()
+    faces = _beside(faces, faces[faces["start"] == SCRATCH], "ce_mean")
+    unit = faces["seconds"] / faces.pop("unit")
+    studies = [read_study(folder, "targets", data="drawn v3") for folder in folders]
+    drawn = pd.concat(studies[:1]).rename(columns={"mse_p": "error", "cost": "trainings"})
+    drawn = _beside(drawn.assign(start=DRAWN, seconds=np.nan), drawn.assign(seconds=np.nan), "ce")
+    table = pd.concat([faces.assign(trainings=unit), drawn], ignore_index=True)
+    wanted = [row in ROWS[start] for start, row in table[["start", "row"]].to_numpy()]
+    columns = ["start", "row", "scenario", "seed", "error", "gain", "whole", "trainings", "seconds"]
+    return table.loc[wanted, columns].dropna(subset="gain").reset_index(drop=True)
+
+
+def _beside(table, base, name):
+    """Add what the row `name` of `base` has, scenario by scenario and seed by seed."""
+    key = ["scenario", "seed"]
+    known = base.pivot(index=key, columns="row", values=["error", "seconds"])
+    known = known.reindex(pd.MultiIndex.from_frame(table[key])).set_axis(table.index)
+    gain, whole = (
+        known["error", name] - other for other in (table["error"], known["error", "resampled"])
+    )
+    return table.assign(gain=gain, whole=whole, unit=known["seconds", name])
 
 
 def shares(table):
-    """Sum up `measured`: the share of the way from stopping early to fresh labels.
+    """Sum up `stored`: the share of the way from stopping early to fresh labels.
 
     Returns
     -------
@@ -145,8 +128,9 @@ def shares(table):
         parts = each if len(each) > 1 else own["gain"] / own["whole"].mean()
         whole = len(each) == most[start] and len(parts) > 1
         gap = difference(parts) if whole else Difference(*[np.nan] * 5, 0)
+        name = NAMES.get((start, row)) or NAMES.get(row) or label(row)
         lines.append({
-            "start": start, "row": row, "label": NAMES.get((start, row)) or NAMES.get(row) or label(row),
+            "start": start, "row": row, "label": name,
             **own[["trainings", "seconds"]].mean(), **each, "least": each.min(),
             "share": gap.value, "low": gap.low, "high": gap.high,
         })  # fmt: skip
@@ -154,29 +138,21 @@ def shares(table):
 
 
 def cost_table(table):
-    """Show `measured` to read: cost, share, and MSE_p less that of stopping early, times 100."""
+    """Show `stored` to read: cost, share, and MSE_p less that of stopping early, times 100."""
     gaps = (-table["gain"]).groupby([table[c] for c in ("start", "row", "scenario")], sort=False)
-    gaps = gaps.agg(over_seeds, 100, " (one)").unstack()
+    gaps = gaps.agg(over_seeds, 100, " (one)").unstack().reindex(columns=list(SCENARIOS))
     sums = shares(table).set_index(["start", "row"])
+    ends = (100 * sums[["share", "low", "high"]]).to_numpy()
     shown = pd.DataFrame({
         "trainings": sums["trainings"].map("{:.1f}".format),
-        "seconds": sums["seconds"].map(lambda v: "" if np.isnan(v) else f"{v:.0f}"),
-        "share": [_percent(line) for line in sums.itertuples()],
-    })  # fmt: skip
-    gaps = gaps[[s for s in SCENARIOS if s in gaps]].rename(columns=str.capitalize)
-    shown = shown.join(gaps).fillna("")
-    return shown.set_axis(
-        pd.MultiIndex.from_arrays([sums.index.get_level_values(0), sums["label"]])
-    )
-
-
-def _percent(line):
-    values = (100 * v for v in (line.share, line.low, line.high))
-    return "" if np.isnan(line.share) else "{:.0f} % [{:.0f}, {:.0f}]".format(*values)
+        "seconds": sums["seconds"].map("{:.0f}".format).replace("nan", ""),
+        "share": ["" if np.isnan(v[0]) else "{:.0f} % [{:.0f}, {:.0f}]".format(*v) for v in ends],
+    }).join(gaps.rename(columns=str.capitalize)).fillna("")  # fmt: skip
+    return shown.set_axis(pd.MultiIndex.from_frame(sums.reset_index()[["start", "label"]]))
 
 
 def instead_figure(table):
-    """Draw `measured`: cost at the left, at the right the share of the way of every scenario."""
+    """Draw `stored`: cost at the left, at the right the share of the way of every scenario."""
     sums = shares(table)
     seeds = table[table["start"] == SCRATCH].groupby("scenario")["seed"].nunique()
     names = {s: f"{s.capitalize()} ({seeds[s]})" for s in SCENARIOS if s in seeds}
@@ -219,20 +195,17 @@ def instead_figure(table):
     return axes
 
 
-def main(arguments=None):
-    """Run the command line."""
-    parser = argparse.ArgumentParser(prog="probnb.chapters.instead", description=__doc__)
-    parser.add_argument("--extract", type=int, metavar="IMAGES", help="images to measure with")
-    given, root = parser.parse_args(arguments), Path(__file__).resolve().parents[2]
-    if given.extract:
-        images = torch.randint(256, (given.extract, 3, 128, 128), dtype=torch.uint8)
+def main(images=0):
+    """Draw the README's picture; first measure extraction with so many images, if any."""
+    root = Path(__file__).resolve().parents[2]
+    if images:
+        noise = torch.randint(256, (images, 3, 128, 128), dtype=torch.uint8)
         with tempfile.TemporaryDirectory() as folder:
             backbone, start = Backbone("lite0"), time.process_time()
-            extract({"images": images}, backbone, folder, progress=False)
-        each = (time.process_time() - start) / given.extract
-        path = root / "results" / "derived" / "extraction.csv"
-        line = {"images": given.extract, "cpu_seconds_each": each, **machine()}
-        pd.DataFrame([line]).to_csv(path, index=False)
+            extract({"images": noise}, backbone, folder, progress=False)
+        each = (time.process_time() - start) / images
+        line = {"images": images, "cpu_seconds_each": each, **machine()}
+        pd.DataFrame([line]).to_csv(root / "results" / "derived" / "extraction.csv", index=False)
     matplotlib.use("Agg")
     use_style()
     axes = instead_figure(stored([root / "results"]))
@@ -240,4 +213,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))
