@@ -153,45 +153,36 @@ def cost_table(table):
 
 def instead_figure(table):
     """Draw `stored`: cost at the left, at the right the share of the way of every scenario."""
-    sums = shares(table)
     seeds = table[table["start"] == SCRATCH].groupby("scenario")["seed"].nunique()
     names = {s: f"{s.capitalize()} ({seeds[s]})" for s in SCENARIOS if s in seeds}
-    starts = list(dict.fromkeys(sums["start"]))
-    heights = [(sums["start"] == start).sum() for start in starts]
+    sums = shares(table).sort_values("trainings", kind="stable").rename(columns=names)
+    rows = {start: own for start in ROWS if len(own := sums[sums["start"] == start])}
     figure, axes = plt.subplots(
-        len(starts), 2, figsize=(7.4, 1.6 + 0.27 * sum(heights)), layout="constrained",
-        sharex="col", squeeze=False, width_ratios=[1, 2.2], height_ratios=heights,
+        len(rows), 2, figsize=(7.4, 1.6 + 0.27 * len(sums)), layout="constrained", sharex="col",
+        squeeze=False, width_ratios=[1, 2.2], height_ratios=[*map(len, rows.values())],
     )  # fmt: skip
-    looks = {"hue_order": list(names), "style_order": list(names), "s": 32, "alpha": 0.85}
-    for start, (cost, way) in zip(starts, axes):
-        own = sums[sums["start"] == start].sort_values("trainings", kind="stable")
+    for (start, own), (cost, way) in zip(rows.items(), axes):
         own = own.assign(place=range(len(own)))
-        long = own.melt("place", list(names), "scenario", "each")
-        long = long.assign(each=100 * long["each"])
-        sns.scatterplot(
-            long, x="each", y="place", hue="scenario", style="scenario", ax=way, **looks
-        )
+        long = own.melt("place", list(names.values()), "scenario", "each")
+        looks = {"hue": "scenario", "style": "scenario", "legend": cost is axes[0, 0], "s": 32}
+        sns.scatterplot(long.assign(each=100 * long["each"]), x="each", y="place", ax=way, **looks)
         mean, low, high = (100 * own[c].to_numpy() for c in ("share", "low", "high"))
-        bars = [mean - low, high - mean]
-        way.errorbar(mean, own["place"], xerr=bars, fmt="|", color="black", ms=11, lw=1.4)
-        for at in (0, 50, 100):
-            way.axvline(at, color=COLOURS["grey"], lw=0.8, ls="--" if at == 50 else "-", zorder=0)
+        bars = {"xerr": [mean - low, high - mean], "fmt": "|", "color": "black", "ms": 11}
+        way.errorbar(mean, own["place"], **bars)
+        for at, line in ((0, "-"), (50, "--"), (100, "-")):
+            way.axvline(at, color=COLOURS["grey"], lw=0.8, ls=line, zorder=0)
         cost.barh(own["place"], own["trainings"], height=0.5, color=COLOURS["grey"])
         cost.set_yticks(own["place"], own["label"])
         cost.set_title(start[0].upper() + start[1:], loc="left", fontsize=10)
-        for ax in (cost, way):
-            ax.set(ylabel="", ylim=(len(own) - 0.4, -0.6))
-        way.set_yticks([])
+        cost.set_ylim(len(own) - 0.4, -0.6)
+        way.set(ylabel="", yticks=[], ylim=cost.get_ylim())
     cost.set_xlabel("Cost, in trainings of\ncross entropy")
     way.set_xlabel(
         "Share of the way from stopping early to labels\n"
         "drawn afresh (%); bars: mean of scenarios, 95 %"
     )
-    handles, found = axes[0, 1].get_legend_handles_labels()
-    for _, way in axes:
-        way.get_legend().remove()
-    found = [names[s] for s in found]
-    figure.legend(handles, found, loc="outside upper center", ncols=5, handletextpad=0.2)
+    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+    axes[0, 1].get_legend().remove()
     return axes
 
 

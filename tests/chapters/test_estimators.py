@@ -113,7 +113,7 @@ def test_how_far_off_estimates_are(table, found):
     said(f"their errors are {spell(difference(exact))} on average")
     said(f"**The ECE says twice the error**: it is {spell(found.loc['quantile', 'less exact'])}")
     assert 2 < (rows["quantile"] / rows["exact"]).median() < 2.5
-    said(f"too high in {found.loc['quantile', 'too high'].value:.0f} % of")
+    said(f"too high in {found.loc['quantile', 'too high, %'].value:.0f} % of")
     said(f"the debiased ECE still by {spell(found.loc['debiased', 'less exact'])}")
     assert found.loc["uniform", "less exact"].value < found.loc["quantile", "less exact"].value
     off = found["off"].map(lambda gap: gap.value)
