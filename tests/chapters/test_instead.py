@@ -1,4 +1,4 @@
-"""The costs and shares of section 7 of the page Results, and the sentences that tell of them."""
+"""The costs and shares of section 8 of the page Results, and the sentences that tell of them."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def sums(table):
 def prose():
     text = (ROOT / "book" / "results.py").read_text(encoding="utf-8").replace("\n# ", " ")
     text = re.sub(r"\s+", " ", text)
-    return text[text.index("## 7. What to do") : text.index("## How many differences")]
+    return text[text.index("## 8. What to do") : text.index("## How many differences")]
 
 
 def said(words):
