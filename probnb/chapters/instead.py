@@ -56,7 +56,9 @@ def seconds(line):
     An epoch that a row's early stopping would not have run is not charged, as in
     `probnb.experiment.plan.cost_of`. ``ce_mean`` is the mean over trainings of cross entropy.
     """
-    results, patience = evidence.tables(line)[0], line.run.record["settings"]["patience"]
+    results, patience = evidence.tables(line)[0], line.run.record["settings"].get("patience", 0)
+    if "cpu_seconds" not in results.epochs:  # of a run that did not count them
+        return {}
     read = results.chosen[[METHODS[m].epoch == "best" for m in results.chosen["method"]]]
     last = results.epochs["fit"].map(read.groupby("fit")["best_epoch"].max() + patience)
     charged = results.epochs[results.epochs["epoch"] <= last.fillna(np.inf)]
@@ -82,9 +84,9 @@ def stored(folders):
     took, parts = derived(folders, "extraction"), []
     extraction = 0 if took is None else FACES * took["cpu_seconds_each"].iloc[0]
     for start in (SCRATCH, FEATURES):
-        runs = pd.concat(stored_runs(folders, start == FEATURES).values())
-        for line in runs[runs["chapter"] == "synthetic"].itertuples():
-            spent = pd.Series(seconds(line)) + extraction * (start == FEATURES)
+        runs = stored_runs(folders, start == FEATURES).values()
+        for line in (r for group in runs for r in group.itertuples() if r.chapter == "synthetic"):
+            spent = pd.Series(seconds(line), dtype=float) + extraction * (start == FEATURES)
             part = {"start": start, "scenario": line.task, "seed": line.seed, "seconds": spent}
             parts.append(pd.DataFrame({**part, "error": evidence.values(line, "mse_p")}))
     faces = pd.concat(parts).rename_axis("row").reset_index()
@@ -103,6 +105,9 @@ def _beside(table, base, name):
     """Add what the row `name` of `base` has, scenario by scenario and seed by seed."""
     key = ["scenario", "seed"]
     known = base.pivot(index=key, columns="row", values=["error", "seconds"])
+    known = known.reindex(
+        columns=[(v, r) for v in known.columns.levels[0] for r in (name, "resampled")]
+    )
     known = known.reindex(pd.MultiIndex.from_frame(table[key])).set_axis(table.index)
     gain, whole = (
         known["error", name] - other for other in (table["error"], known["error", "resampled"])
