@@ -7,7 +7,9 @@ from probnb.chapters import claims
 from probnb.experiment import evidence
 
 ROOT = Path(__file__).resolve().parents[1]
-INTERVAL = re.compile(r"([-+]?\d+\.\d+) \[([-+]?\d+\.\d+), ([-+]?\d+\.\d+)\]")
+NUMBER = r"([-+]?\d+(?:\.\d+)?)"
+INTERVAL = re.compile(rf"{NUMBER}(?: %)? \[{NUMBER}, {NUMBER}\]")
+DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
 
 
 def flat(path):
@@ -25,9 +27,26 @@ def findings():
     return text[text.index("## What it finds") : text.index("## Set up")]
 
 
+def guarded():
+    """The text of the pages whose sentences tests hold against the stored runs."""
+    names = [p.stem.removeprefix("test_findings_") for p in ROOT.glob("tests/*/test_findings_*")]
+    return [flat(ROOT / "book" / f"{name}.py") for name in names]
+
+
+def test_it_is_short():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = text[text.index("## What it finds") : text.index("## Set up")]
+    assert len(text.strip().splitlines()) <= 25 and text.count("![") == 1
+
+
+def test_every_number_stands_on_a_page_that_has_a_guard():
+    known = set().union(*(DECIMAL.findall(text) for text in guarded()))
+    told = set(DECIMAL.findall(findings()))
+    assert len(told) > 20 and told <= known
+
+
 def test_every_interval_stands_on_a_page_that_has_a_guard():
-    guarded = [p.stem.removeprefix("test_findings_") for p in ROOT.glob("tests/*/test_findings_*")]
-    known = set().union(*(intervals(flat(ROOT / "book" / f"{page}.py")) for page in guarded))
+    known = set().union(*map(intervals, guarded()))
     told = [tuple(map(float, match)) for match in INTERVAL.findall(findings())]
     assert len(told) > 10
     assert [interval for interval in told if interval not in known] == []

@@ -1,13 +1,9 @@
-"""The paper's tables in its own layout, its numbers beside ours; and what lies behind a row.
-
-``python -m probnb.chapters.results`` draws the README's picture from the stored runs.
-"""
+"""The paper's tables in its own layout, its numbers beside ours; and what lies behind a row."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -18,10 +14,9 @@ from ..experiment import evidence
 from ..experiment.profiles import PROFILES
 from ..methods import METHODS
 from ..metrics import METRICS, difference
-from ..plots import forest, plain_ticks, use_style
+from ..plots import plain_ticks
 from ..published import published
 from ..scenarios import SCENARIOS
-from .claims import stored_runs
 
 TABLE = ("mse_p", "kl_p", "ece", "mce", "ks", "brier")
 PAPER_ROWS = [*dict.fromkeys(published(table=1)["method"])]
@@ -214,11 +209,11 @@ def candidates(runs):
     key = ["row", "schedule", "rate", "bins"]
     found = pd.DataFrame(parts).drop_duplicates([*key, "seed"]).groupby(key, sort=False)
     lists = {name: found[name].agg(", ".join) for name in ("kept", "calibration")}
-    gains = {f"{k} less start": found[f"{k} less start"].agg(_over_seeds) for k in ("kept", "last")}
+    gains = {f"{k} less start": found[f"{k} less start"].agg(over_seeds) for k in ("kept", "last")}
     return pd.DataFrame({"seeds": found.size(), **lists, **gains})
 
 
-def _over_seeds(values, scale=1, alone=""):
+def over_seeds(values, scale=1, alone=""):
     """Student's interval over seeds; a single one says that it is alone."""
     one = len(values) == 1
     return f"{scale * values.iloc[0]:+.2f}{alone}" if one else difference(values).text(scale)
@@ -239,7 +234,7 @@ def gains(best, rows):
             parts = [gain_parts(t["y"], t["ce"], t[row], t["p"]) for t in tests if row in t]
             if parts:
                 table = pd.concat([part.loc["mse_p", "gain"] for part in parts], axis=1)
-                text = table.apply(_over_seeds, axis=1, args=(100, " (one training)"))
+                text = table.apply(over_seeds, axis=1, args=(100, " (one training)"))
                 lines[scenario.capitalize(), label(row)] = text[[*PARTS, "total"]]
     return pd.DataFrame(lines).T.rename_axis(columns=None)
 
@@ -307,21 +302,3 @@ def curves_figure(table):
         plain_ticks(ax.yaxis)
     sns.move_legend(grid, "center", bbox_to_anchor=(0.8, 0.25), title="Trained on")
     return grid
-
-
-def main():
-    """Write ``book/_static/findings.svg``: rows less early stopping, where there are seeds."""
-    matplotlib.use("Agg")
-    use_style()
-    root = Path(__file__).resolve().parents[2]
-    best = {s: r for s, r in stored_runs([root / "results"]).items() if s != "cifar10"}
-    rows = ["cape_bin", "ce_finetuned", "platt", "beginning_bin", "ce_averaged", "ensemble"]
-    pairs = [(row, "ce_mean") for row in [*rows, "resampled"]]
-    table = differences(best, pairs, several=True)
-    table = table.assign(scenario=table["label"], label=table["a"].map(label))
-    ax = forest(table, hue="scenario", xlabel="MSE_p × 100 less that of early stopping (95 %)")
-    ax.figure.savefig(root / "book" / "_static" / "findings.svg", metadata={"Date": None})
-
-
-if __name__ == "__main__":
-    main()

@@ -9,6 +9,7 @@ import pytest
 
 from probnb.chapters.real_world import study
 from probnb.methods import METHODS
+from probnb.metrics import holm
 from probnb.published import published
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -314,3 +315,22 @@ def test_features_of_photographs_are_no_help_on_radar():
     says("not told from climatology, {:+.2f} [{:+.2f}, {:+.2f}]".format(*constant))
     assert gaps.loc[("logistic", "ce from scratch"), "low"] > 0
     assert gaps.loc[("logistic", "Climatology"), "high"] > 0 and (table["seeds"] == 5).all()
+
+
+def test_how_many_stand_out_by_chance():
+    apart, left, numbers = {}, set(), set()
+    for task in TASKS:
+        known = scores(task)
+        gaps = {row: known.difference(row, "ce") for row in known.point.index if row != "ce"}
+        apart[task] = sum(gap.resolved for gap in gaps.values())
+        numbers.add(len(gaps))
+        p = holm([gap.p for gap in gaps.values()])
+        left |= {(task, row) for row, value in zip(gaps, p) if value < 0.05}
+        shown = study.gap_table(known)["Holm, CE early-stop"]
+        assert [float(v) for v in shown if v] == pytest.approx(p, abs=6e-4)
+    assert numbers == {17, 18}
+    says(
+        f"{apart['weather']} do for rain, {apart['collision']} for collisions and "
+        f"{apart['cancer']} for simulated slides"
+    )
+    assert left == {("weather", "Climatology"), ("collision", "Constant"), ("collision", "entropy")}

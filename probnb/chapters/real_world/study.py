@@ -26,7 +26,7 @@ from ...data.drawn import AGES
 from ...data.survival import HORIZON, RULES, STAGES, label, survival_splits
 from ...experiment import evidence
 from ...methods import METHODS, check_methods
-from ...metrics import Bootstrap, bootstrap, compare, difference
+from ...metrics import Bootstrap, bootstrap, compare, difference, holm
 from ...notebook import results_path
 from ...plots import forest
 from ...published import published
@@ -175,14 +175,19 @@ def score_table(scores):
 
 
 def gap_table(scores):
-    """Show the Brier score, times 100, less the constant's and less cross entropy's."""
-    rows = scores.point.index
-    found = {
-        name: ["" if row == name else scores.difference(row, name).text() for row in rows]
-        for name in (TASKS[scores.task].constant, "ce")
-        if name in rows
-    }
-    return pd.DataFrame(found, rows).rename(index=label_of, columns=label_of).add_prefix("less ")
+    """Show the Brier score, times 100, less the constant's and less cross entropy's.
+
+    Beside each column stand its p-values, corrected by Holm for all of them.
+    """
+    rows, found = scores.point.index, {}
+    for name in (TASKS[scores.task].constant, "ce"):
+        if name in rows:
+            gaps = {row: scores.difference(row, name) for row in rows if row != name}
+            p = holm([gap.p for gap in gaps.values()])
+            told = [f"less {label_of(name)}", f"Holm, {label_of(name)}"]
+            found[told[0]] = {row: gap.text() for row, gap in gaps.items()}
+            found[told[1]] = {row: f"{v:.3f}" for row, v in zip(gaps, p) if np.isfinite(v)}
+    return pd.DataFrame(found).reindex(rows).fillna("").rename(index=label_of)
 
 
 def difference_table(scores, pairs, **columns):

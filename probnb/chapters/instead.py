@@ -1,0 +1,212 @@
+"""What to do instead: how far each row goes, from stopping early to fresh labels, and its cost.
+
+``python -m probnb.chapters.instead`` draws the README's picture; with a number of images, such as
+1024, it first measures what features of a pretrained network cost, into ``derived/extraction.csv``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import torch
+
+from ..experiment import evidence
+from ..experiment.features import extract
+from ..methods import METHODS
+from ..metrics import Difference, difference
+from ..plots import COLOURS, use_style
+from ..scenarios import SCENARIOS
+from ..store import machine
+from ..training.backbone import Backbone
+from .ablations import read_study
+from .authors import derived
+from .claims import stored_runs
+from .results import label, over_seeds
+
+SCRATCH, FEATURES, DRAWN = "random weights", "pretrained features", "drawn faces, 16 pixels"
+ROWS = {
+    SCRATCH: ("platt", "ce_averaged", "beginning_bin", "ce_finetuned", "cape_bin", "ensemble",
+              "ensemble_platt"),
+    FEATURES: ("logistic", "ce_mean", "ce_averaged", "cape_bin", "ensemble"),
+    DRAWN: ("augmented", "ce_averaged", "cape_bin", "ensemble", "distilled", "crossfit"),
+}  # fmt: skip
+"""What a practitioner may do, by start; the rows on drawn faces come from the ablations."""
+
+NAMES = {
+    "ce_mean": "CE, one network", "augmented": "CE, augmented", "ensemble": "Deep ensemble of 3",
+    (FEATURES, "ensemble"): "Deep ensemble of 5",
+}  # fmt: skip
+"""Names of rows that `probnb.chapters.results.label` gives for another purpose, or lacks."""
+
+FACES = 23_707
+"""Photographs of UTKFace, all of which a network has to see once for its features."""
+
+
+def seconds(line):
+    """Return the processor seconds behind each row of a run, all candidates and starts counted.
+
+    An epoch that a row's early stopping would not have run is not charged, as in
+    `probnb.experiment.plan.cost_of`. ``ce_mean`` is the mean over trainings of cross entropy.
+    """
+    results, patience = evidence.tables(line)[0], line.run.record["settings"].get("patience", 0)
+    if "cpu_seconds" not in results.epochs:  # of a run that did not count them
+        return {}
+    read = results.chosen[[METHODS[m].epoch == "best" for m in results.chosen["method"]]]
+    last = results.epochs["fit"].map(read.groupby("fit")["best_epoch"].max() + patience)
+    charged = results.epochs[results.epochs["epoch"] <= last.fillna(np.inf)]
+    spent = charged.groupby("fit")["cpu_seconds"].sum()
+    fits = results.chosen.groupby("method")["fit"].agg(set)
+    start = {m: fits.get(METHODS[m].start, set()) for m in fits.index}
+    found = {m: spent[sorted(fits[m] | start[m])].sum() for m in fits.index}
+    members = spent.index.str.fullmatch(r"ce|ensemble member=\d+")
+    return found | {"ce_mean": spent[members].mean()}
+
+
+def stored(folders):
+    """Lay out error and cost of `ROWS` beside stopping early on the same faces and outcomes.
+
+    Returns
+    -------
+    DataFrame
+        One line a start, row, scenario and seed that has a training from random weights:
+        ``error`` (MSE_p), ``gain`` (the error of stopping early less it), ``whole`` (the same of
+        resampled labels), ``trainings`` (cost, in trainings of cross entropy from random weights),
+        and on photographs ``seconds``, with the extraction of features in every row that has them.
+    """
+    took, parts = derived(folders, "extraction"), []
+    extraction = 0 if took is None else FACES * took["cpu_seconds_each"].iloc[0]
+    for start in (SCRATCH, FEATURES):
+        runs = stored_runs(folders, start == FEATURES).values()
+        for line in (r for group in runs for r in group.itertuples() if r.chapter == "synthetic"):
+            spent = pd.Series(seconds(line), dtype=float) + extraction * (start == FEATURES)
+            part = {"start": start, "scenario": line.task, "seed": line.seed, "seconds": spent}
+            parts.append(pd.DataFrame({**part, "error": evidence.values(line, "mse_p")}))
+    faces = pd.concat(parts).rename_axis("row").reset_index()
+    faces = _beside(faces, faces[faces["start"] == SCRATCH], "ce_mean")
+    unit = faces["seconds"] / faces.pop("unit")
+    studies = [read_study(folder, "targets", data="drawn v3") for folder in folders]
+    drawn = pd.concat(studies[:1]).rename(columns={"mse_p": "error", "cost": "trainings"})
+    drawn = _beside(drawn.assign(start=DRAWN, seconds=np.nan), drawn.assign(seconds=np.nan), "ce")
+    table = pd.concat([faces.assign(trainings=unit), drawn], ignore_index=True)
+    wanted = [row in ROWS[start] for start, row in table[["start", "row"]].to_numpy()]
+    columns = ["start", "row", "scenario", "seed", "error", "gain", "whole", "trainings", "seconds"]
+    return table.loc[wanted, columns].dropna(subset="gain").reset_index(drop=True)
+
+
+def _beside(table, base, name):
+    """Add what the row `name` of `base` has, scenario by scenario and seed by seed."""
+    key = ["scenario", "seed"]
+    known = base.pivot(index=key, columns="row", values=["error", "seconds"])
+    known = known.reindex(
+        columns=[(v, r) for v in known.columns.levels[0] for r in (name, "resampled")]
+    )
+    known = known.reindex(pd.MultiIndex.from_frame(table[key])).set_axis(table.index)
+    gain, whole = (
+        known["error", name] - other for other in (table["error"], known["error", "resampled"])
+    )
+    return table.assign(gain=gain, whole=whole, unit=known["seconds", name])
+
+
+def shares(table):
+    """Sum up `stored`: the share of the way from stopping early to fresh labels.
+
+    Returns
+    -------
+    DataFrame
+        One line a start and row: ``label``, ``trainings`` and ``seconds`` (means), the share of
+        each scenario (mean gain over mean whole), the ``least`` of them, and their mean ``share``
+        with the ends ``low`` and ``high`` of Student's interval over scenarios, or over the seeds
+        of the only one; NaN where a scenario lacks the row.
+    """
+    lines, most = [], table.groupby("start")["scenario"].nunique()
+    for (start, row), own in table.groupby(["start", "row"], sort=False):
+        means = own.groupby("scenario", sort=False)[["gain", "whole"]].mean()
+        each = means["gain"] / means["whole"]
+        parts = each if len(each) > 1 else own["gain"] / own["whole"].mean()
+        whole = len(each) == most[start] and len(parts) > 1
+        gap = difference(parts) if whole else Difference(*[np.nan] * 5, 0)
+        name = NAMES.get((start, row)) or NAMES.get(row) or label(row)
+        lines.append({
+            "start": start, "row": row, "label": name,
+            **own[["trainings", "seconds"]].mean(), **each, "least": each.min(),
+            "share": gap.value, "low": gap.low, "high": gap.high,
+        })  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def cost_table(table):
+    """Show `stored` to read: cost, share, and MSE_p less that of stopping early, times 100."""
+    gaps = (-table["gain"]).groupby([table[c] for c in ("start", "row", "scenario")], sort=False)
+    gaps = gaps.agg(over_seeds, 100, " (one)").unstack().reindex(columns=list(SCENARIOS))
+    sums = shares(table).set_index(["start", "row"])
+    ends = (100 * sums[["share", "low", "high"]]).to_numpy()
+    shown = pd.DataFrame({
+        "trainings": sums["trainings"].map("{:.1f}".format),
+        "seconds": sums["seconds"].map("{:.0f}".format).replace("nan", ""),
+        "share": ["" if np.isnan(v[0]) else "{:.0f} % [{:.0f}, {:.0f}]".format(*v) for v in ends],
+    }).join(gaps.rename(columns=str.capitalize)).fillna("")  # fmt: skip
+    return shown.set_axis(pd.MultiIndex.from_frame(sums.reset_index()[["start", "label"]]))
+
+
+def instead_figure(table):
+    """Draw `stored`: cost at the left, at the right the share of the way of every scenario."""
+    seeds = table[table["start"] == SCRATCH].groupby("scenario")["seed"].nunique()
+    names = {s: f"{s.capitalize()} ({seeds[s]})" for s in SCENARIOS if s in seeds}
+    sums = shares(table).sort_values("trainings", kind="stable").rename(columns=names)
+    rows = {start: own for start in ROWS if len(own := sums[sums["start"] == start])}
+    figure, axes = plt.subplots(
+        len(rows), 2, figsize=(7.4, 1.6 + 0.27 * len(sums)), layout="constrained", sharex="col",
+        squeeze=False, width_ratios=[1, 2.2], height_ratios=[*map(len, rows.values())],
+    )  # fmt: skip
+    for (start, own), (cost, way) in zip(rows.items(), axes):
+        own = own.assign(place=range(len(own)))
+        long = own.melt("place", list(names.values()), "scenario", "each")
+        looks = {"hue": "scenario", "style": "scenario", "legend": cost is axes[0, 0], "s": 32}
+        sns.scatterplot(long.assign(each=100 * long["each"]), x="each", y="place", ax=way, **looks)
+        mean, low, high = (100 * own[c].to_numpy() for c in ("share", "low", "high"))
+        bars = {"xerr": [mean - low, high - mean], "fmt": "|", "color": "black", "ms": 11}
+        way.errorbar(mean, own["place"], **bars)
+        for at, line in ((0, "-"), (50, "--"), (100, "-")):
+            way.axvline(at, color=COLOURS["grey"], lw=0.8, ls=line, zorder=0)
+        cost.barh(own["place"], own["trainings"], height=0.5, color=COLOURS["grey"])
+        cost.set_yticks(own["place"], own["label"])
+        cost.set_title(start[0].upper() + start[1:], loc="left", fontsize=10)
+        cost.set_ylim(len(own) - 0.4, -0.6)
+        way.set(ylabel="", yticks=[], ylim=cost.get_ylim())
+    cost.set_xlabel("Cost, in trainings of\ncross entropy")
+    way.set_xlabel(
+        "Share of the way from stopping early to labels\n"
+        "drawn afresh (%); bars: mean of scenarios, 95 %"
+    )
+    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+    axes[0, 1].get_legend().remove()
+    return axes
+
+
+def main(images=0):
+    """Draw the README's picture; first measure extraction with so many images, if any."""
+    root = Path(__file__).resolve().parents[2]
+    if images:
+        noise = torch.randint(256, (images, 3, 128, 128), dtype=torch.uint8)
+        with tempfile.TemporaryDirectory() as folder:
+            backbone, start = Backbone("lite0"), time.process_time()
+            extract({"images": noise}, backbone, folder, progress=False)
+        each = (time.process_time() - start) / images
+        line = {"images": images, "cpu_seconds_each": each, **machine()}
+        pd.DataFrame([line]).to_csv(root / "results" / "derived" / "extraction.csv", index=False)
+    matplotlib.use("Agg")
+    use_style()
+    axes = instead_figure(stored([root / "results"]))
+    axes.flat[0].figure.savefig(root / "book" / "_static" / "instead.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
