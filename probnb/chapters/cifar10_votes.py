@@ -82,14 +82,13 @@ def calibrate(p_hat, votes, seed=0, repeats=10, maps=MAPS, sizes=SIZES):
 
     Returns
     -------
-    dict of tuple to ndarray of shape (3, n)
+    dict of tuple to ndarray of shape (2, n)
         By calibrator, target and number of rows to fit to (None all of the half): for each row the
-        unbiased estimate of its squared error, the squared distance of the target from the
-        prediction, and the temperature, if any, means over repeats; ``None`` is the key of the
-        predictions as they are.
+        unbiased estimate of its squared error and the temperature, if any, means over repeats;
+        ``None`` is the key of the predictions as they are.
     """
     z, n = logits_from_probabilities(p_hat), len(p_hat)
-    found = {key: np.zeros((3, n)) for key in product(maps, TARGETS, sizes)}
+    found = {key: np.zeros((2, n)) for key in product(maps, TARGETS, sizes)}
     for repeat in range(repeats):
         words = np.random.SeedSequence([seed, repeat]).spawn(2)
         order, targets = (
@@ -102,10 +101,10 @@ def calibrate(p_hat, votes, seed=0, repeats=10, maps=MAPS, sizes=SIZES):
                 fitted = fit_soft(name, z[few], soft[few])
                 said = fitted.predict_proba(z[test])[:, 1]
                 warm = getattr(fitted, "temperature_", np.nan)
-                told = votes[test].squared_error(said), (soft[test] - said) ** 2, warm
-                for line, value in zip(terms, told):
-                    line[test] += value / repeats
-    return {None: np.stack([votes.squared_error(p_hat)] * 3), **found}
+                terms[:, test] += (
+                    np.array([votes[test].squared_error(said), said * 0 + warm]) / repeats
+                )
+    return {None: np.stack([votes.squared_error(p_hat)] * 2), **found}
 
 
 def all_votes(data, data_dir):
@@ -120,7 +119,7 @@ def all_votes(data, data_dir):
     return {q: check_votes(counts[:, c].sum(1), counts.sum(1)) for q, c in columns.items()}
 
 
-def compare_targets(data, data_dir, folder, row, replicates=1000):
+def compare_targets(data, data_dir, folder, row, replicates=1000, **how):
     """Compare what calibrators are fitted to, over the questions and seeds of a data set.
 
     Parameters
@@ -135,14 +134,15 @@ def compare_targets(data, data_dir, folder, row, replicates=1000):
         Whose predictions are calibrated.
     replicates : int, default=1000
         Resamples of the test rows where seeds share them.
+    **how
+        For `calibrate`.
 
     Returns
     -------
     DataFrame
         By ``calibrator``, ``target`` and ``images`` to fit to, means over questions and seeds of
-        MSE_p (``mean``), ``noise`` (squared distance of the target from the prediction) and
-        ``temperature``, and the fields of `probnb.metrics.Difference` in MSE_p from what ``less``
-        says: ``"nothing"``, the predictions as they are, or ``"all votes"``.
+        MSE_p (``mean``) and ``temperature``, and the fields of `probnb.metrics.Difference` in MSE_p
+        from what ``less`` says: ``"nothing"``, the predictions as they are, or ``"all votes"``.
     """
     seeds, ids = {}, {}
     for question, votes in all_votes(data, data_dir).items():
@@ -150,7 +150,7 @@ def compare_targets(data, data_dir, folder, row, replicates=1000):
         for run in find_runs([folder], "cifar10", **wanted):
             seed, test = run.record["seed"], on_test(read_results(run).predictions)
             ids[seed] = test["id"].to_numpy()
-            found = calibrate(test[row].to_numpy(float), votes[ids[seed]], seed)
+            found = calibrate(test[row].to_numpy(float), votes[ids[seed]], seed, **how)
             for key, terms in found.items():
                 seeds.setdefault(key, {}).setdefault(seed, []).append(terms)
     found = {key: [np.mean(qs, axis=0) for qs in of.values()] for key, of in seeds.items()}
@@ -158,9 +158,9 @@ def compare_targets(data, data_dir, folder, row, replicates=1000):
     shared, n = all(np.array_equal(first, other) for other in others), len(first)
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), replicates) / n
     for (name, target, size), own in ((k, v) for k, v in found.items() if k is not None):
-        mean, noise, warm = np.mean([terms.mean(1) for terms in own], axis=0)
+        mean, warm = np.mean([terms.mean(1) for terms in own], axis=0)
         facts = {"data": data, "row": row, "calibrator": name, "target": target}
-        facts |= {"images": size or n // 2, "mean": mean, "noise": noise, "temperature": warm}
+        facts |= {"images": size or n // 2, "mean": mean, "temperature": warm}
         for less, other in (("nothing", None), ("all votes", (name, "all votes", size))):
             gaps = np.stack([a[0] - b[0] for a, b in zip(own, found[other])], axis=1)
             samples = drawn @ gaps if shared else None
@@ -195,8 +195,9 @@ def votes_figure(table):
         aspect=0.85, sharey="row", margin_titles=True, palette="colorblind", legend_out=False,
         hue_kws={"marker": ["o", "s", "^"], "move": [0.94, 1, 1.06]},
     ).map_dataframe(bars)  # fmt: skip
-    grid.refline(y=0, color=COLOURS["grey"], lw=1).set(xscale="log")
     for ax in grid.axes.flat:
+        ax.axhline(0, color=COLOURS["grey"], lw=1, ls="--")
+        ax.set_xscale("log")
         plain_ticks(ax.xaxis, sorted(shown["images"].unique()))
     grid.set_titles(row_template="{row_name}", col_template="{col_name}")
     grid.set_axis_labels("Pictures", "MSE$_p$ less uncalibrated (× 100)")
