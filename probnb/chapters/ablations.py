@@ -33,14 +33,7 @@ from ..store import machine
 from ..training.batches import device_type, precision_of
 from ..training.models import network
 from .ablations_rows import SIZES, STUDIES, settings_of
-from .ablations_special import (
-    SEVERAL,
-    platt,
-    run_reversal,
-    run_steps,
-    run_stopping,
-    three_outcomes,
-)
+from .ablations_special import ANEW, SEVERAL, platt, run_steps, three_outcomes
 
 COLUMNS = (
     "study", "scenario", "data", "profile", "seed", "n", "row", "label", "part", "x",
@@ -85,10 +78,8 @@ def run_study(
     for images in every:
         splits = load_faces(scenario, data_dir, size=settings.size, n=images, seed=seed)
         splits = features_of(splits, settings, Path(fits_dir).parent)
-        if name == "stopping":
-            table = run_stopping(splits, settings, seed, how.get("device", "auto"))
-        elif name == "reversal":
-            table = run_reversal(splits, settings, seed, how.get("device", "auto"))
+        if name in ANEW:
+            table = ANEW[name](splits, settings, seed, how.get("device", "auto"))
         elif name == "steps":
             table = run_steps(splits, settings, seed, fits_dir, **how)
         elif name == "several":

@@ -149,51 +149,48 @@ def run_reversal(splits, settings, seed, device="auto", members=5):
     row = replace(METHODS["ce_averaged"], members=members)
     jobs = plan(["row"], replace(settings, members=members), seed, rows={"row": row})["row"]
     z = torch.stack([_every_epoch(job, splits, device) for job in jobs], 1).numpy()
-    one, averaged = (logit(expit(part).mean(0, keepdims=True)) for part in z)
     y, p = splits.val.outcomes.cpu().numpy(), splits.test.probabilities.cpu().numpy()
 
-    def judge(logits):  # val CE and MSE_p, as they are and after Platt scaling
+    def judge(logits):  # (val CE, MSE_p) as they are and after Platt scaling
         val, test = logits[: len(y)], logits[len(y) :]
         pairs = [(expit(val), expit(test)), (platt(val, y, val), platt(val, y, test))]
         return [(nll(y, val), np.mean((test - p) ** 2)) for val, test in pairs]
 
-    lines, base = [], None
-    for kind, runs in zip(KINDS, (*z, one, averaged)):
-        found = np.array([[judge(logits) for logits in run] for run in runs])
-        base = found[:, :, 0, 0] if base is None else base  # what the bare networks' rule sees
-        rules = {"val CE of one": base if len(runs) > 1 else base.mean(0, keepdims=True)}
-        rules |= {"val CE": found[:, :, 0, 0], "val CE after Platt": found[:, :, 1, 0]}
-        for platt_too, part in enumerate(("", ", platt")):
-            own = found[:, :, platt_too]
-            facts = {"label": kind, "part": f"epoch{part}"}
-            for t, (ce, mse) in enumerate(own.mean(0), 1):
-                lines.append(
-                    facts | {"row": f"{kind} {t}{part}", "x": t, "val_ce": ce, "mse_p": mse}
-                )
-            for rule, losses in rules.items():
-                t = losses.argmin(1)
-                ce, mse = own[np.arange(len(own)), t].mean(0)
-                facts |= {"part": f"kept{part}", "row": f"{kind}, {rule}{part}"}
-                lines.append(facts | {"epoch": t.mean() + 1, "val_ce": ce, "mse_p": mse})
+    lines, runs = [], [*z, *logit(expit(z).mean(1, keepdims=True))]
+    every = [np.array([[judge(epoch) for epoch in run] for run in member]) for member in runs]
+    for kind, found in zip(KINDS, every):
+        losses = [found[:, :, 0, 0], found[:, :, 1, 0]]
+        bare = every[0][:, :, 0, 0]  # a rule that does not know of what comes after
+        losses.append(bare if len(found) > 1 else bare.mean(0, keepdims=True))
+        kept = dict(zip(("val CE", "val CE after Platt", "val CE of one"), losses))
+        for own, then in zip(found.transpose(2, 0, 1, 3), ("", ", platt")):
+            told = [(f" {t}", "epoch", t, pair) for t, pair in enumerate(own.mean(0), 1)]
+            for rule, t in ((rule, loss.argmin(1)) for rule, loss in kept.items()):
+                pair = own[np.arange(len(own)), t].mean(0)
+                told.append((f", {rule}", "kept", t.mean() + 1, pair))
+            for name, part, x, (ce, mse) in told:
+                facts = {"row": f"{kind}{name}{then}", "part": part + then, "x": x}
+                lines.append(facts | {"label": kind, "val_ce": ce, "mse_p": mse})
     return pd.DataFrame(lines)
+
+
+ANEW = {"stopping": run_stopping, "reversal": run_reversal}
+"""Studies whose trainings are not kept, since they look into every epoch."""
 
 
 def _every_epoch(job, splits, device):
     """Log-odds (2, epochs, val and test rows) of a network and of its averaged weights."""
-    fabric, seen = make_fabric(device_type(device)), []
+    fabric, seen, data = make_fabric(device_type(device)), [], splits.to(device_type(device))
     torch.manual_seed(job.init_seed)
-    model, data = job.network.build(splits.train.inputs), splits.to(fabric.device)
-
+    model, recipe = job.network.build(splits.train.inputs), replace(job.recipe, patience=None)
     with TemporaryDirectory() as folder:
         state = Path(folder) / "epoch"  # where the logits of the averaged weights are
 
         def look(record):
             own = [predict_logits(fabric, model, part) for part in (data.val, data.test)]
-            kept, _ = store.load(state)
-            both = own, [kept[f"logits.last_{part}"] for part in ("val", "test")]
-            seen.append(torch.stack([torch.cat([z.cpu().double() for z in pair]) for pair in both]))
+            kept = [store.load(state)[0][f"logits.last_{part}"] for part in ("val", "test")]
+            seen.append(torch.stack([torch.cat(z).cpu().double() for z in (own, kept)]))
 
-        recipe = replace(job.recipe, patience=None)
         fit(model, splits, recipe, fabric=fabric, checkpoint=state, on_epoch=look)
     return torch.stack(seen, 1).diff(dim=-1)[..., 0]
 

@@ -10,19 +10,15 @@ import argparse
 from itertools import product
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 
 from .. import store
 from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..data import judged
 from ..experiment.results import find_runs, on_test, read_results
-from ..methods import METHODS
 from ..metrics import difference
 from ..metrics.votes import check_votes
-from ..plots import COLOURS, plain_ticks
 
 ROWS = ("ce", "ce_overfit")
 MAPS = ("temperature", "platt", "beta", "isotonic")
@@ -169,56 +165,15 @@ def compare_targets(data, data_dir, folder, row, replicates=1000, **how):
     return pd.DataFrame(lines).query("less != target")
 
 
-def read_votes(folder, **wanted):
-    """Read the stored table of `compare_targets`, lines that have the wanted values alone."""
-    table = pd.read_csv(Path(folder) / "cifar10" / "votes.csv")
-    for column, value in wanted.items():
-        table = table[table[column] == value]
-    return table.reset_index(drop=True)
-
-
-def votes_figure(table):
-    """Draw what a calibrator changes in MSE_p against the pictures that it is fitted to.
-
-    `table` has the lines of `read_votes` that are compared with ``"nothing"``, of one data set; a
-    row of panels for each of `ROWS`, a column for each calibrator.
-    """
-    shown = table.assign(**{name: 100 * table[name] for name in ("value", "low", "high")})
-    shown["row"] = [METHODS[name].label for name in shown["row"]]
-
-    def bars(data, **look):
-        ends = data["value"] - data["low"], data["high"] - data["value"]
-        plt.errorbar(data["images"] * look.pop("move"), data["value"], ends, ms=4, lw=1.2, **look)
-
-    grid = sns.FacetGrid(
-        shown, row="row", col="calibrator", hue="target", hue_order=TARGETS, height=2.2,
-        aspect=0.85, sharey="row", margin_titles=True, palette="colorblind", legend_out=False,
-        hue_kws={"marker": ["o", "s", "^"], "move": [0.94, 1, 1.06]},
-    ).map_dataframe(bars)  # fmt: skip
-    for ax in grid.axes.flat:
-        ax.axhline(0, color=COLOURS["grey"], lw=1, ls="--")
-        ax.set_xscale("log")
-        plain_ticks(ax.xaxis, sorted(shown["images"].unique()))
-    grid.set_titles(row_template="{row_name}", col_template="{col_name}")
-    grid.set_axis_labels("Pictures", "MSE$_p$ less uncalibrated (× 100)")
-    grid.add_legend(title="Fitted to", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
-    return grid
-
-
 def main(arguments=None):
     """Calibrate stored predictions on votes and keep the table."""
     parser = argparse.ArgumentParser(prog="probnb.chapters.cifar10_votes", description=__doc__)
     parser.add_argument("--data-dir", required=True, help="ferplus.npz and cifar10h")
-    parser.add_argument(
-        "--results", default="results", help="predictions, and where the table goes"
-    )
-    given = parser.parse_args(arguments)
-    tables = [
-        compare_targets(data, given.data_dir, given.results, row)
-        for data, row in product(("ferplus", "cifar10h"), ROWS)
-    ]
+    parser.add_argument("--results", default="results", help="predictions, and the table")
+    given, which = parser.parse_args(arguments), product(("ferplus", "cifar10h"), ROWS)
+    where = given.data_dir, given.results
+    table = pd.concat([compare_targets(data, *where, row) for data, row in which])
     path = Path(given.results) / "cifar10" / "votes.csv"
-    table = pd.concat(tables)
     store.replace_file(path, lambda to: table.to_csv(to, index=False, float_format="%.6g"))
     print(path)
 
