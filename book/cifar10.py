@@ -228,6 +228,30 @@ table["less CE"] = [
 table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3)
 
 # %% [markdown]
+# (cifar10-votes)=
+# ## Calibrating on votes
+#
+# *What should a calibrator be fitted to where several people judged each picture?* One vote of each is what it gets
+# above. Often it is the majority, which most data sets keep alone; it could be all votes, a row for each. Stored predictions for pictures
+# that no training saw are calibrated on one half of these and judged, by all votes, on the other, twenty times for each
+# question and seed.
+#
+# VOTESPROSE
+
+# %% tags=["hide-input"]
+votes = pd.read_csv(kept / "cifar10" / "votes.csv")
+shown = votes.query("data == 'ferplus' and row == 'ce' and less == 'nothing'")
+shown = shown.assign(where=[f"{m}, {n}" for m, n in zip(shown["calibrator"], shown["images"])])
+ax = forest(shown, "where", "target", xlabel="MSE$_p$ less that of CE uncalibrated (× 100)")
+
+# %% [markdown]
+# VOTES2
+
+# %% tags=["hide-input", "hide-output"]
+table = votes.query("less == 'nothing'").assign(mse=100 * votes["mean"])
+table.pivot_table("mse", ["data", "row", "calibrator", "images"], "target").round(2)
+
+# %% [markdown]
 # *Does a network first learn what people see, and then the single vote that it was given?* On *neutral* and *negative*
 # the last epoch of cross entropy (*CE overfit* in the table) is further from $p$ than the one that validation data
 # kept in all three seeds; on *happiness* it is not told from it.

@@ -60,7 +60,7 @@ def fit_soft(name, logits, soft):
     return CALIBRATORS[name]().fit(np.concatenate([logits, logits]), y, sample_weight=weights)
 
 
-def calibrate(p_hat, votes, seed=0, repeats=10, maps=MAPS, sizes=SIZES):
+def calibrate(p_hat, votes, seed=0, repeats=3, maps=MAPS, sizes=SIZES):
     """Calibrate one half of the rows' predictions on the other, again and again.
 
     Parameters
@@ -71,7 +71,7 @@ def calibrate(p_hat, votes, seed=0, repeats=10, maps=MAPS, sizes=SIZES):
         Of the rows, two or more each.
     seed : int, default=0
         Seed of halves and votes.
-    repeats : int, default=10
+    repeats : int, default=3
         How many times the rows are halved; each half is then judged by the other.
     maps, sizes : tuple
         See `MAPS` and `SIZES`.
