@@ -189,8 +189,8 @@ table.set_index("label")[columns].round(2)
 #
 # **Not here: half a teacher is better than one and a half, or two, in every training.** On photographs (heads on
 # pretrained features) and on drawn faces (networks from random weights), with a teacher that saw the face or with two
-# that did not, in every scenario and seed that is stored, $\xi = 1/2$ is also better than no teacher, and $\xi = 2$ worse
-# than none. On photographs the error grows from 1 to 1.5 and on to 2 each time. That is what one expects of a teacher that
+# that did not, in every scenario and seed that is stored; and $\xi = 2$ is worse than no teacher. Half of teachers that
+# did not see the face is better than none each time. On photographs the error grows from 1 to 1.5 and on to 2 each time. That is what one expects of a teacher that
 # did not see the face: it errs independently of the outcome, so that the target is off by
 # $\xi^2 \mathrm{MSE}_p(t) + (1 - \xi)^2\,\mathrm{mean}\,p(1 - p)$ in the mean square, which is least at a $\xi$ below 1, whatever
 # the noise. A teacher that saw the face could leave more to subtract; those here were stopped early.

@@ -121,9 +121,9 @@ def test_weight_of_teachers():
     assert wide.notna().all(axis=None) and wide.index.droplevel("seed").nunique() == 4
     for part in ("unseen", "seen"):
         half, one, more, two = (wide[f"{part}={xi}"] for xi in ("0.5", "1", "1.5", "2"))
-        assert (half < more).all() and (half < wide["unseen=0"]).all()
-        assert (two > wide["unseen=0"]).all()
-        assert (one < more)["utkface"].all() and (more < two)["utkface"].all()
+        assert (half < more).all() and (half < two).all() and (two > wide["unseen=0"]).all()
+        assert (one < more).loc["utkface"].all() and (more < two).loc["utkface"].all()
+    assert (wide["unseen=0.5"] < wide["unseen=0"]).all()
 
 
 def test_reversal():
