@@ -21,7 +21,9 @@ from .. import store
 from ..data.base import Brightness, Mirror, Shift
 from ..data.drawn import VERSION
 from ..data.faces import load_faces
+from ..experiment.features import features_of
 from ..experiment.plan import cost_of, lineage, passes, plan
+from ..experiment.profiles import PROFILES
 from ..experiment.results import collect, on_test
 from ..experiment.run import run_jobs
 from ..metrics import METRICS, Difference, difference, evaluate, evaluate_outcomes, holm
@@ -31,7 +33,7 @@ from ..store import machine
 from ..training.batches import device_type, precision_of
 from ..training.models import network
 from .ablations_rows import SIZES, STUDIES, settings_of
-from .ablations_special import SEVERAL, platt, run_steps, run_stopping, three_outcomes
+from .ablations_special import ANEW, SEVERAL, platt, run_steps, three_outcomes
 
 COLUMNS = (
     "study", "scenario", "data", "profile", "seed", "n", "row", "label", "part", "x",
@@ -61,7 +63,7 @@ def run_study(
     data_dir : path-like, optional
         UTKFace; faces are drawn without it.
     fits_dir : path-like, default="runs/fits"
-        Where finished trainings are kept.
+        Where finished trainings are kept; features of a pretrained network beside it.
     **how
         ``device``, ``workers``, ``progress`` and ``retrain``, for `probnb.experiment.run.run_jobs`.
 
@@ -75,8 +77,9 @@ def run_study(
     every = [(n, max(60, n // 4), test) for n in sizes] if name == "scaling" else [settings.images]
     for images in every:
         splits = load_faces(scenario, data_dir, size=settings.size, n=images, seed=seed)
-        if name == "stopping":
-            table = run_stopping(splits, settings, seed, how.get("device", "auto"))
+        splits = features_of(splits, settings, Path(fits_dir).parent)
+        if name in ANEW:
+            table = ANEW[name](splits, settings, seed, how.get("device", "auto"))
         elif name == "steps":
             table = run_steps(splits, settings, seed, fits_dir, **how)
         elif name == "several":
@@ -290,7 +293,7 @@ def main(arguments=None):
     parser.add_argument("studies", nargs="+", choices=list(STUDIES))
     parser.add_argument("--scenarios", nargs="+", default=["linear"], choices=list(SCENARIOS))
     parser.add_argument("--data-dir", help="UTKFace; faces are drawn without it")
-    parser.add_argument("--profile", default="quick", choices=["smoke", "quick", "cpu", "paper"])
+    parser.add_argument("--profile", default="quick", choices=list(PROFILES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--results", default="results", help="what is kept with the book")
     parser.add_argument("--runs", help="finished trainings; by default the folder runs")

@@ -14,6 +14,7 @@ AXES = {
     "m": "m (every m-th epoch)", "phase": "Phase (2: starts with it)", "B": "B: bins",
     "rate": "Learning rate", "r": "r: neighbours", "sigma": "σ of the kernel",
     "length": "Length (epochs)", "lambda": "λ: weight of p$_{emp}$",
+    "unseen": "ξ: weight of teachers\nthat did not see the face", "seen": "ξ: of one that did",
 }  # fmt: skip
 """Panels of `settings_figure` and the names of their axes."""
 
@@ -86,6 +87,22 @@ def stopping_figure(table):
     plain_ticks(ax.xaxis, (2, 3, 4, 6, 8, 12))
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=3, title=None)
     return ax
+
+
+def reversal_figure(table):
+    """Draw MSE_p after every epoch, before and after Platt scaling: means over seeds."""
+    shown = table[table["part"].str.startswith("epoch")].assign(mse=100 * table["mse_p"])
+    shown["after"] = np.where(shown["part"] == "epoch", "as it is", "Platt scaling")
+    shown["on"] = np.where(shown["data"] == "utkface", "photographs, ", "drawn faces, ")
+    shown["on"] += shown["scenario"]
+    grid = sns.relplot(
+        shown, x="x", y="mse", hue="label", style="after", col="on", col_wrap=2, kind="line",
+        errorbar=None, height=2.6, aspect=1.3, palette="colorblind",
+        facet_kws={"sharex": False, "sharey": False},
+    )  # fmt: skip
+    grid.set_titles("{col_name}").set_axis_labels("Epoch", MSE)
+    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.45, 1), ncols=4, title="")
+    return grid
 
 
 def steps_figure(table):

@@ -51,7 +51,7 @@ class Row:
 
 def settings_of(profile):
     """Return the `Profile` of the chapter: rows try what their own grids say."""
-    check_choice(profile, ("smoke", "quick", "cpu", "paper"), "profile")
+    check_choice(profile, ("smoke", "quick", "features", "cpu", "paper"), "profile")
     small = SMALL if profile == "quick" else {}
     return replace(make_profile(profile, **small), grid={}, candidates=8)
 
@@ -148,11 +148,17 @@ STUDIES = {
         "cape_ensemble_members": _row("cape_ensemble", each=True, grid=USUAL,
                                       label="CaPE, Platt each"),
     },
-    "stopping": {}, "several": {}, "steps": {},
+    "stopping": {}, "several": {}, "steps": {}, "reversal": {},
+    "weight": {
+        f"{part}={xi:g}": _row("crossfit", part, xi, label=f"ξ = {xi:g}, {part}",
+                               grid={"share": (1 - xi,)}, **how)
+        for part, how in {"unseen": FOLDS, "seen": {"folds": 0}}.items()
+        for xi in (0, 0.5, 1, 1.5, 2) if xi or part == "unseen"  # whose teachers say nothing
+    },
     "scaling": _of_targets("resampled", "ce", "platt", "ensemble", "cape_bin", "crossfit_mixed",
                            "augmented_hygiene"),
 }  # fmt: skip
-"""Rows of each study by name; three of them have rows of their own kind."""
+"""Rows of each study by name; four of them have rows of their own kind."""
 
 PAGE = ("beginning", "weighted", "several")
 """What the notebook trains itself unless it is told otherwise: the quick ones."""

@@ -1,13 +1,17 @@
-"""What is no row of a table: three outcomes, rules that stop, CaPE's steps and first targets."""
+"""What is no row of a table: three outcomes, rules that stop or keep, CaPE's steps and targets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy.special import expit, logit
 
+from .. import store
 from ..calibrators import CALIBRATORS
 from ..data.base import one_hot
 from ..experiment.plan import plan, sub_seed
@@ -122,6 +126,73 @@ def choose(val_logits, y):
         stopped = (b for k, b in enumerate(best) if k - b >= patience)
         chosen[f"patience {patience}"] = next(stopped, best[-1]) + 1
     return chosen | {"last": len(p)}
+
+
+KINDS = ("One network", "Averaged weights", "Ensemble", "Ensemble of averaged")
+"""What `run_reversal` judges after every epoch."""
+
+
+def run_reversal(splits, settings, seed, device="auto", members=5):
+    """Look for the epoch to keep before and after post-processing (Ranjan et al. 2024).
+
+    Members are trained to the last epoch, and what they are and what becomes of them is judged
+    after each: their weights, the average of these that they keep, and the mean of either over
+    members. Trained anew each time, as in `run_stopping`.
+
+    Returns
+    -------
+    DataFrame
+        Lines by kind (``label``, of `KINDS`) and epoch ``x``: ``val_ce`` and ``mse_p``, of members
+        their mean; ``part`` is ``"epoch"`` or, after Platt scaling, ``"epoch, platt"``. Lines of
+        the parts ``"kept"`` and ``"kept, platt"`` have what each rule keeps.
+    """
+    row = replace(METHODS["ce_averaged"], members=members)
+    jobs = plan(["row"], replace(settings, members=members), seed, rows={"row": row})["row"]
+    z = torch.stack([_every_epoch(job, splits, device) for job in jobs], 1).numpy()
+    y, p = splits.val.outcomes.cpu().numpy(), splits.test.probabilities.cpu().numpy()
+
+    def judge(logits):  # (val CE, MSE_p) as they are and after Platt scaling
+        val, test = logits[: len(y)], logits[len(y) :]
+        pairs = [(expit(val), expit(test)), (platt(val, y, val), platt(val, y, test))]
+        return [(nll(y, val), np.mean((test - p) ** 2)) for val, test in pairs]
+
+    lines, runs = [], [*z, *logit(expit(z).mean(1, keepdims=True))]
+    every = [np.array([[judge(epoch) for epoch in run] for run in member]) for member in runs]
+    for kind, found in zip(KINDS, every):
+        losses = [found[:, :, 0, 0], found[:, :, 1, 0]]
+        bare = every[0][:, :, 0, 0]  # a rule that does not know of what comes after
+        losses.append(bare if len(found) > 1 else bare.mean(0, keepdims=True))
+        kept = dict(zip(("val CE", "val CE after Platt", "val CE of one"), losses))
+        for own, then in zip(found.transpose(2, 0, 1, 3), ("", ", platt")):
+            told = [(f" {t}", "epoch", t, pair) for t, pair in enumerate(own.mean(0), 1)]
+            for rule, t in ((rule, loss.argmin(1)) for rule, loss in kept.items()):
+                pair = own[np.arange(len(own)), t].mean(0)
+                told.append((f", {rule}", "kept", t.mean() + 1, pair))
+            for name, part, x, (ce, mse) in told:
+                facts = {"row": f"{kind}{name}{then}", "part": part + then, "x": x}
+                lines.append(facts | {"label": kind, "val_ce": ce, "mse_p": mse})
+    return pd.DataFrame(lines)
+
+
+ANEW = {"stopping": run_stopping, "reversal": run_reversal}
+"""Studies whose trainings are not kept, since they look into every epoch."""
+
+
+def _every_epoch(job, splits, device):
+    """Log-odds (2, epochs, val and test rows) of a network and of its averaged weights."""
+    fabric, seen, data = make_fabric(device_type(device)), [], splits.to(device_type(device))
+    torch.manual_seed(job.init_seed)
+    model, recipe = job.network.build(splits.train.inputs), replace(job.recipe, patience=None)
+    with TemporaryDirectory() as folder:
+        state = Path(folder) / "epoch"  # where the logits of the averaged weights are
+
+        def look(record):
+            own = [predict_logits(fabric, model, part) for part in (data.val, data.test)]
+            kept = [store.load(state)[0][f"logits.last_{part}"] for part in ("val", "test")]
+            seen.append(torch.stack([torch.cat(z).cpu().double() for z in (own, kept)]))
+
+        fit(model, splits, recipe, fabric=fabric, checkpoint=state, on_epoch=look)
+    return torch.stack(seen, 1).diff(dim=-1)[..., 0]
 
 
 SHAPE = {k: CAPE["released"]["kernel"][k] for k in ("sigma", "neighbours")}

@@ -139,12 +139,15 @@ def _candidates(method, profile, network, seed, member):
         settings = dict(zip(grid, values))
         stage = 0 if start is None else start.place[2] + 1
         targets = _targets(method.targets, settings, profile)
+        strength = settings.get(method.loss) if isinstance(method.loss, str) else None
+        if method.loss == "ce" and getattr(targets, "share", 0) < 0:
+            strength = -targets.share  # how far beyond [0, 1] the targets lie
         jobs.append(
             Job(
                 start.network if start else network,
                 _recipe(method, profile, settings, sub_seed(seed, member, stage), member),
                 loss=method.loss,
-                strength=settings.get(method.loss) if isinstance(method.loss, str) else None,
+                strength=strength,
                 targets=targets,
                 init_seed=sub_seed(seed, member),
                 start=start,

@@ -115,7 +115,8 @@ class Profile:
         for name, values in self.grid.items():
             check_choice(name, GRID_FIELDS, "grid")
             for value in values:  # the rest its targets, losses and recipes check
-                check_number(value, name, 0, exclusive=name in ("finetune_learning_rate", "sigma"))
+                least, above = -1 if name == "share" else 0, ("finetune_learning_rate", "sigma")
+                check_number(value, name, least, exclusive=name in above)
             check_integer(len(values), f"number of values of {name}")
 
     @property

@@ -8,7 +8,7 @@ softmax, so they and their gradients stay finite for any logits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch.nn import functional as F
@@ -18,11 +18,13 @@ from ..validation import check_number
 __all__ = ["LOSSES", "MMCE", "CrossEntropy", "EntropyRegularised", "Focal"]
 
 
-def _columns(targets):
-    """Targets as probabilities of every outcome; refuses what are not probabilities."""
-    if not ((targets >= 0) & (targets <= 1)).all():
-        wrong = targets[~((targets >= 0) & (targets <= 1))][0]
-        raise ValueError(f"targets must be probabilities in [0, 1]; got {float(wrong):g}.")
+def _columns(targets, beyond=0.0):
+    """Targets of every outcome; refuses what are not probabilities, but for so much beyond."""
+    outside = (targets < -beyond) | (targets > 1 + beyond) | targets.isnan()
+    if outside.any():
+        known = "be probabilities" if not beyond else f"lie at most {beyond:g} beyond those"
+        wrong = float(targets[outside][0])
+        raise ValueError(f"targets must {known} in [0, 1]; got {wrong:g}.")
     return targets if targets.ndim == 2 else torch.stack([1 - targets, targets], dim=1)
 
 
@@ -37,7 +39,15 @@ class CrossEntropy:
 
     The discrimination loss of the paper for outcomes, its calibration loss for empirical
     probabilities (Liu et al. 2022, Section 5). It is linear in the target, so a weighted sum of
-    the two losses is the same loss on a weighted mean of the targets.
+    the two losses is the same loss on a weighted mean of the targets. It has a value for a target
+    outside [0, 1], too, of which a row alone has no best prediction: its logit wants to grow
+    without end, and only what rows share, or a penalty, holds it.
+
+    Parameters
+    ----------
+    beyond : float, default=0
+        How far outside [0, 1] a target may lie, at most 1: a teacher's weight above 1 puts it
+        there, see `probnb.training.targets.Taught`.
 
     Examples
     --------
@@ -45,11 +55,17 @@ class CrossEntropy:
     tensor(0.6931)
     """
 
+    beyond: float = field(default=0.0, metadata={"later": True})
+
+    def __post_init__(self):
+        check_number(self.beyond, "beyond", 0, 1)
+
     def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         if weights is None:
-            return F.cross_entropy(logits, _columns(targets))
-        return _mean(F.cross_entropy(logits, _columns(targets), reduction="none"), weights)
+            return F.cross_entropy(logits, _columns(targets, self.beyond))
+        terms = F.cross_entropy(logits, _columns(targets, self.beyond), reduction="none")
+        return _mean(terms, weights)
 
 
 @dataclass(frozen=True)

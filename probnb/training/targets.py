@@ -110,7 +110,9 @@ class Taught:
     Parameters
     ----------
     share : float, default=0
-        Targets are ``share y + (1 - share) taught``.
+        Targets are ``share y + (1 - share) taught``. Below 0, down to -1, the teachers have a
+        weight above 1 (Das and Sanghavi 2023) and the row's own outcome is subtracted: for
+        `probnb.training.losses.CrossEntropy` with ``beyond`` alone.
     calibrator : str or None, default=None
         Name in `probnb.calibrators.CALIBRATORS`: fitted to each teacher's validation predictions
         and applied to what it teaches.
@@ -120,7 +122,7 @@ class Taught:
     calibrator: str | None = None
 
     def __post_init__(self):
-        check_number(self.share, "share", 0, 1)
+        check_number(self.share, "share", -1, 1)
 
     def bind(self, around):
         """Return the schedule; ValueError where the training has no teachers."""

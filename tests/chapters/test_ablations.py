@@ -214,6 +214,48 @@ def test_stopping_rules_by_hand():
     assert chosen["val CE"] == 2 and chosen["val CE after Platt"] == 4 and chosen["last"] == 4
 
 
+def test_reversal_judges_every_epoch_of_the_same_trainings(monkeypatch):
+    splits = load_faces("linear", size=SMALL.size, n=SMALL.images, seed=0)
+    table = special.run_reversal(splits, SMALL, 0, "cpu", members=2)
+    assert table["row"].is_unique and set(table["label"]) == set(special.KINDS)
+    every = replace(METHODS["ce_averaged"], members=2)
+    jobs = plan(["x"], replace(SMALL, members=2), 0, rows={"x": every})["x"]
+    fabric, found = special.make_fabric("cpu"), []
+    for job in jobs:
+        special.torch.manual_seed(job.init_seed)
+        model, recipe = job.network.build(splits.train.inputs), replace(job.recipe, patience=None)
+        found.append(special.fit(model, splits, recipe, fabric=fabric, on_epoch=lambda row: None))
+    rows = table.set_index("row")
+    for kind in special.KINDS:
+        assert rows.loc[[f"{kind} {t}" for t in (1, 2, 3)], "x"].tolist() == [1, 2, 3]
+    for t in (1, 2, 3):
+        for name in ("val_ce", "mse_p"):
+            mean = np.mean([done.history[t][name] for done in found])
+            assert rows.loc[f"Averaged weights {t}", name] == pytest.approx(mean, rel=1e-5)
+    kept = rows.loc["Averaged weights, val CE"]
+    assert kept["epoch"] == np.mean([done.best_epoch for done in found])
+    assert kept["val_ce"] == pytest.approx(np.mean([done.val_ce for done in found]), rel=1e-5)
+    logits = [done.logits["last_test"].double().softmax(1)[:, 1].numpy() for done in found]
+    error = np.mean((np.mean(logits, axis=0) - splits.test.probabilities.numpy()) ** 2)
+    assert rows.loc["Ensemble of averaged 3", "mse_p"] == pytest.approx(error, rel=1e-5)
+    after = rows[rows["label"].eq("Ensemble") & rows["part"].eq("epoch, platt")]
+    best = after.loc[after["val_ce"].idxmin()]
+    platt = rows.loc["Ensemble, val CE after Platt, platt"]
+    assert platt["epoch"] == best["x"] and platt["mse_p"] == best["mse_p"]
+    stored = table.assign(scenario="linear", data="drawn v3")
+    assert len(figures.reversal_figure(stored).axes.flat) == 1
+    plt.close("all")
+
+
+def test_weights_of_teachers_are_on_their_panels():
+    rows = {row: r.method for row, r in STUDIES["weight"].items()}
+    for name, (job,) in plan(list(rows), settings_of("smoke"), rows=rows).items():
+        row = STUDIES["weight"][name]
+        assert job.targets.share == 1 - row.x and (job.strength or 0) == max(0, row.x - 1)
+        assert len(job.teachers) == (6 if row.part == "unseen" else 1)
+        assert all((t.fold is None) == (row.part == "seen") for t in job.teachers)
+
+
 def test_what_a_function_of_the_old_logit_says_of_a_change():
     z = np.random.default_rng(0).uniform(-3, 3, size=2000)
     noise = np.random.default_rng(1).normal(size=2000)
@@ -271,7 +313,7 @@ def test_a_study_is_run_from_the_command_line(tmp_path, monkeypatch):
     [
         ({"studies": "targts"}, "studies must be one of .* Did you mean 'targets'"),
         ({"scenario": "linaer"}, "scenario must be one of"),
-        ({"profile": "big"}, "profile must be one of smoke, quick, cpu, paper"),
+        ({"profile": "big"}, "profile must be one of smoke, quick, features, cpu"),
         ({"data_dir": "nowhere"}, "data_dir must be an existing"),
         ({"seed": -1}, "seed must be an integer of at least 0"),
         ({"retrain": 3}, "retrain must be one of True, False"),

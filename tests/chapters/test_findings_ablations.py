@@ -114,6 +114,34 @@ def test_hygiene_with_augmentation_at_eight_thousand():
     assert (wide["augmented_hygiene"] > wide["ce"]).all()
 
 
+def test_weight_of_teachers():
+    table = read_study(RESULTS, "weight")
+    assert {"utkface", "drawn v3"} == set(table["data"])
+    wide = table.pivot(index=["data", "scenario", "seed"], columns="row", values="mse_p")
+    assert wide.notna().all(axis=None) and wide.index.droplevel("seed").nunique() == 4
+    for part in ("unseen", "seen"):
+        half, one, more, two = (wide[f"{part}={xi}"] for xi in ("0.5", "1", "1.5", "2"))
+        assert (half < more).all() and (half < two).all() and (two > wide["unseen=0"]).all()
+        assert (one < more).loc["utkface"].all() and (more < two).loc["utkface"].all()
+    assert (wide["unseen=0.5"] < wide["unseen=0"]).all()
+
+
+def test_reversal():
+    table = read_study(RESULTS, "reversal")
+    table = table[table["part"].str.startswith("kept")]
+    table = table.assign(rule=table["row"].str.split(", ").str[1])
+    same = ["data", "scenario", "seed"]
+    wide = table.pivot(index=[*same, "label", "part"], columns="rule", values=["mse_p", "x"])
+    averaged = wide.xs("Averaged weights", level="label")
+    assert (averaged["mse_p", "val CE"] < averaged["mse_p", "val CE of one"]).all()
+    assert (averaged["x", "val CE"] > averaged["x", "val CE of one"]).all()
+    after = wide.xs("kept, platt", level="part")["mse_p"]
+    gaps = 100 * (after["val CE after Platt"] - after["val CE"])
+    assert gaps.xs("utkface", level="data").abs().max() < 0.05
+    drawn = gaps.xs("drawn v3", level="data")
+    assert drawn.min() < 0 < drawn.max()
+
+
 def test_ensembles():
     table = found("ensembles", "ensemble")
     of_three = table.filter(like="ensemble", axis=0)

@@ -163,6 +163,35 @@ def test_the_exception_of_cape():
     assert run.record["settings"]["finetune_epochs"] == 2
 
 
+def test_votes():
+    votes = pd.read_csv(RESULTS / "cifar10" / "votes.csv")
+    votes[["value", "low", "high"]] *= 100
+    face, thing = (votes[votes["data"] == name] for name in ("ferplus", "cifar10h"))
+
+    def of(table, less, target):
+        rows = table[(table["less"] == less) & (table["target"] == target)]
+        return rows.set_index(["images", "calibrator"])
+
+    most, one = (of(face, "all votes", target) for target in ("majority", "one vote"))
+    assert len(most) == len(one) == 16 and (most["low"] > 0).all() and (one["value"] > 0).all()
+    assert [round(v, 2) for v in (most["value"].min(), most["value"].max())] == [0.05, 0.54]
+    for images, ends in ((100, [0.06, 0.36]), (1598, [0.01, 0.06])):
+        part = one.loc[images, "value"]
+        assert [round(v, 2) for v in (part.min(), part.max())] == ends
+    known = {t: of(face, "nothing", t) for t in ("all votes", "one vote", "majority")}
+    warm = [known[t].loc[(1598, "temperature"), "temperature"] for t in known]
+    assert [round(v, 2) for v in warm] == [1.15, 1.14, 1.01]
+    assert (known["majority"].loc[1598, "high"] > 0).all()
+    maps = ["temperature", "platt", "beta"]
+    gains = known["one vote"]["high"] < 0
+    assert gains.loc[1000][maps].all() and not gains.loc[[100, 300]].any()
+    gains = known["all votes"]["high"] < 0
+    assert gains.loc[300][["platt", "beta"]].all() and not gains.loc[300][["temperature"]].any()
+    assert not gains.loc[100].any()
+    assert thing.loc[thing["less"] == "all votes", "value"].abs().max() < 0.08
+    assert (thing.loc[thing["less"] == "nothing", "high"] > 0).all()
+
+
 def test_epochs():
     for question in ("neutral", "negative"):
         seeds = by_seed(STORED, "ferplus", question)

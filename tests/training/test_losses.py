@@ -109,3 +109,23 @@ def test_names():
         "entropy": "EntropyRegularised",
         "mmce": "MMCE",
     }
+
+
+def test_targets_beyond_certainty_are_for_cross_entropy_that_was_told_so():
+    logits, _ = draw()
+    t = torch.linspace(-1, 2, len(logits), dtype=torch.float64)
+    log_p = logits.log_softmax(1)
+    expected = -((1 - t) * log_p[:, 0] + t * log_p[:, 1]).mean()
+    torch.testing.assert_close(CrossEntropy(1.0)(logits, t), expected)
+    weights = torch.rand(len(t), dtype=torch.float64)
+    weighted = -weights @ ((1 - t) * log_p[:, 0] + t * log_p[:, 1]) / weights.sum()
+    torch.testing.assert_close(CrossEntropy(1.0)(logits, t, weights), weighted)
+    for loss in ALL:
+        with pytest.raises(ValueError, match=r"targets must be probabilities in \[0, 1\]; got -1"):
+            loss(logits, t)
+        with pytest.raises(ValueError, match="got nan"):
+            loss(logits, t * torch.nan)
+    with pytest.raises(ValueError, match=r"targets must lie at most 0.5 beyond those in .* got -1"):
+        CrossEntropy(0.5)(logits, t)
+    with pytest.raises(ValueError, match="beyond must be"):
+        CrossEntropy(2.0)

@@ -231,3 +231,26 @@ def test_teachers_that_cannot_be_are_refused(fields, words):
     with pytest.raises(ValueError, match="one candidate"):
         several = Method("x", "extension", targets="taught", teachers="focal")
         plan(["x"], make_profile("smoke", focal=(1.0, 2.0)), rows={"x": several})
+
+
+def test_teachers_may_weigh_up_to_twice(splits, tmp_path):
+    """The outcome is subtracted, and only cross entropy is told how far that goes."""
+    taught = torch.linspace(0.1, 0.9, 90)
+    around = Surroundings(splits, None, None, lambda calibrator: taught)
+    y = splits.train.outcomes
+    found = Taught(share=-0.5).bind(around)(1, splits.train, None, 0)
+    torch.testing.assert_close(found, 1.5 * taught.to(y) - 0.5 * y)
+    with pytest.raises(ValueError, match="share must be"):
+        Taught(share=-1.1)
+    assert make_profile("smoke", share=-0.5).grid["share"] == (-0.5,)
+    rows = {
+        str(s): replace(METHODS["crossfit"], folds=2, grid={"share": (s,)}) for s in (0.5, -1.0)
+    }
+    jobs = {k: job for k, (job,) in plan(rows, PROFILE, network=NETWORK, rows=rows).items()}
+    assert jobs["0.5"].strength is None and jobs["-1.0"].strength == 1.0
+    fits = experiment.run_jobs(jobs.values(), splits, tmp_path, "cpu", 1, progress=False)
+    assert all(np.isfinite(fits[job].val_ce) for job in jobs.values())
+    focal = {"x": replace(rows["-1.0"], loss="focal")}
+    (job,) = plan(focal, PROFILE, network=NETWORK, rows=focal)["x"]
+    with pytest.raises(ValueError, match="targets must be probabilities"):
+        experiment.run_jobs([job], splits, tmp_path, "cpu", 1, progress=False)
