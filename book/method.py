@@ -39,6 +39,7 @@ import numpy as np
 import torch
 
 from probnb.chapters import method as chapter
+from probnb.chapters import moving
 from probnb.data.faces import load_faces
 from probnb.plots import use_style
 
@@ -52,13 +53,14 @@ shown = sorted({0, 1, setting.finetune_epochs // 3, setting.finetune_epochs - 1}
 
 # %% tags=["remove-input"]
 facets = chapter.movement_figure(moves, "early stop", shown)
+moving.epochs(moves, chapter.scores(fits))
 
 # %% [markdown]
 # Each point is a face that the network trains on: its prediction across, its true probability up,
-# and in colour what happened. At epoch 0 the network has been stopped early. Above, it goes on
-# with the outcomes: faces with outcome 1 go right and faces with outcome 0 go left, whatever their
-# probability. That is memorisation. Below, it goes on with empirical probabilities, and the colours
-# stay together.
+# and in colour what happened. At epoch 0 the network has been stopped early. Where it goes on with
+# the outcomes only, faces with outcome 1 go right and faces with outcome 0 go left, whatever their
+# probability. That is memorisation. Where it goes on with empirical probabilities, calibration only,
+# the colours stay together.
 #
 # The faces are drawn by a program and there is one training of each kind. This page shows how the
 # method works. Whether it pays is judged on many trainings in {doc}`results`.

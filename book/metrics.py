@@ -40,6 +40,8 @@ from probnb.chapters import estimators
 from probnb.chapters import metrics as chapter
 from probnb.chapters import watched as chapter_watch
 from probnb.chapters.authors import derived
+from probnb.experiment.results import on_test, read_results
+from probnb.methods import METHODS
 from probnb.plots import reliability_grid, use_style
 from probnb.validation import check_integer
 
@@ -317,6 +319,23 @@ ax = None if judged is None else estimators.estimators_figure(judged)
 
 # %% tags=["remove-input", "hide-output"]
 None if judged is None else estimators.summary_table(estimators.summary(judged))
+
+# %% [markdown]
+# ## Turn them yourself
+#
+# A temperature and an intercept on the log-odds are Platt scaling by hand: they move calibration and
+# leave the order of the rows alone. How near to 0 can you bring the ECE of each row, and what does
+# $\mathrm{MSE}_p$ do meanwhile? The picture has stored predictions on test faces of one scenario; where
+# scripts run it takes any scenario, row and number of bins.
+
+# %% tags=["remove-input"]
+from probnb.chapters import moving
+
+test = on_test(read_results(runs[scenarios[0]]).predictions)
+rows = [row for row in moving.ROWS if row in test]
+shown = test[rows].rename(columns=lambda row: METHODS[row].label)
+axes = reliability_grid(test["y"], shown, p=test["p"], bins=bins, columns=3)
+moving.reliability(runs, bins)
 
 # %% [markdown]
 # ## The metric of metrics

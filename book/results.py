@@ -39,7 +39,7 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters import authors, instead
+from probnb.chapters import authors, instead, moving
 from probnb.chapters import results as tables
 from probnb.chapters.claims import stored_runs
 from probnb.experiment import evidence
@@ -80,6 +80,7 @@ figure = tables.glance_figure(best)
 
 # %% tags=["remove-input"]
 figure = tables.curves_figure(tables.histories(best))
+moving.scenarios(best)
 
 # %% [markdown]
 # ## 2. Calibration epochs add nothing that can be seen
@@ -179,6 +180,9 @@ saved if saved is None else tables.show(saved.assign(mse_p=100 * saved["mse_p"])
 # - Averaged weights, cheap and good from random weights, are worse than stopping early in Skewed and Centered, by
 #   0.08 [0.06, 0.10] and 0.02 [0.01, 0.03]. Overfitting remains: the last of thirty epochs is worse than the kept
 #   one in all but Sigmoid.
+#
+# Where scripts run, choose which seeds count: with one alone, the picture is what a single training would
+# have said.
 
 # %% tags=["remove-input"]
 pretrained = stored_runs(folders, pretrained=True)
@@ -191,6 +195,7 @@ pairs = [
 table = tables.differences(pretrained, pairs, several=True)
 label = "MSE$_p$ × 100, difference (left of 0: the first is better)"
 ax = forest(table, hue="pair", xlabel=label) if len(table) else None
+moving.seeds(pretrained, pairs)
 
 # %% tags=["remove-input", "hide-output"]
 tables.show(tables.paper_table(pretrained, "mse_p")) if pretrained else None

@@ -79,7 +79,9 @@ class Browser:
         while not any(e["method"] == "Page.loadEventFired" for e in self.events):
             self.events.append(self._next())
         if scripts:
-            self.run("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => 1) : 1")
+            self.run(
+                "window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => 1) : 1"
+            )
 
     def run(self, script):
         """Evaluate an expression, or a promise of one."""
