@@ -37,7 +37,7 @@ def moves():
 @pytest.fixture
 def figures(tmp_path, store, moves):
     for seed in range(3):
-        store(tmp_path, seed=seed, shifts={"cape_bin": 0.1 * seed, "resampled": 0.05})
+        store(tmp_path, seed=seed, shifts={"cape_bin": 0.1 + 0.1 * seed, "resampled": 0.05})
     store(tmp_path, "sigmoid", shifts={"cape_bin": 0.4, "platt": 2.0, "resampled": 0.05})
     best = stored_runs([tmp_path])
     scores = moves.groupby(["start", "targets", "epoch"], sort=False)["p_hat"].mean()
