@@ -165,7 +165,7 @@ report.show("distances")
 # steps are the isotonic regression, which needs no bins {cite}`dimitriadis2021corp`; where the true
 # probabilities are known, blue points show them instead.
 
-# %%
+# %% mystnb={"image": {"alt": "Reliability diagram of each column of predictions: observed frequency against predicted probability by quantile bin with its interval, over a histogram of the predictions."}}
 from probnb.plots import reliability_grid
 
 axes = reliability_grid(

@@ -58,7 +58,7 @@ trained = chapter.collect_models(runs.values())
 printed = chapter.paper_models().query("scenario in @scenarios")
 table = chapter.correlations(pd.concat([trained, printed]), replicates, seed=seed)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Scores of outcomes against MSE_p of trained networks, a panel a score: for the Brier score and NLL the points rise along a line, for ECE, MCE and KS methods scatter."}}
 facets = chapter.metric_scatter(trained, table, scenarios[0])
 
 # %% [markdown]
@@ -156,7 +156,7 @@ predictions = models.drop(columns=["y", "p"])
 result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
 result.point.style.format("{:.4f}")
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of five simulated models with their true probabilities: the truth on the diagonal, two calibrated but coarse ones, one overconfident and one shifted."}}
 axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 
 # %% [markdown]
@@ -230,7 +230,7 @@ pd.DataFrame(parts).T.style.format("{:.4f}").set_table_attributes('class="fit"')
 # most there; one that exaggerates in both directions shows in the middle, and its errors cancel at
 # the end.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Two cumulative curves of outcomes and of predictions for three models, and the largest gap between them, which is the KS error."}}
 axes = chapter.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
 
 # %% [markdown]
@@ -250,7 +250,7 @@ axes = chapter.ks_figure(models["y"], models[["truth", "overconfident", "shifted
 # (of far more where there is error to be found); and the smooth ECE of
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Mean of several calibration errors of a perfect model against the number of rows: all are above 0 and fall with more rows; more bins lie higher."}}
 by_rows = chapter.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
 ax = chapter.ece_bias(by_rows)
 
@@ -328,7 +328,7 @@ None if judged is None else estimators.summary_table(estimators.summary(judged))
 # $\mathrm{MSE}_p$ do meanwhile? The picture has stored predictions on test faces of one scenario; where
 # scripts run it takes any scenario, row and number of bins.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of stored predictions of one scenario, a panel a row, with the true probability of each test face."}}
 from probnb.chapters import moving
 
 test = on_test(read_results(runs[scenarios[0]]).predictions)
@@ -354,7 +354,7 @@ counted.assign(run=[str(runs[name]) for name in counted.index])
 # independent. The intervals come from resampling methods, and whole trainings; the third panel is
 # made of the rows of the paper's own Tables 3 to 7.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Correlation of each score with MSE_p by scenario, with intervals, across methods, across epochs and in the tables of the paper: Brier highest, calibration errors low across methods."}}
 axes = chapter.correlation_summary(table)
 
 # %% [markdown]
@@ -369,7 +369,7 @@ axes = chapter.correlation_summary(table)
 # Against $\mathrm{KL}_p$ the two proper scores change places, each following its own distance best
 # across epochs:
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Correlation of each score with KL_p by scenario, with intervals, across methods, across epochs and in the tables of the paper."}}
 axes = chapter.correlation_summary(table, target="kl_p")
 
 # %% [markdown]

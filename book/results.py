@@ -55,7 +55,7 @@ if not best:
 saved = authors.derived(folders, "authors-predictions")
 
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "MSE_p of six rows in five scenarios on a logarithmic axis: the last epoch far above, early stopping, Platt scaling and CaPE together, the ensemble below them, fresh labels lowest."}}
 figure = tables.glance_figure(best)
 
 # %% [markdown]
@@ -78,7 +78,7 @@ figure = tables.glance_figure(best)
 # Discrete. So the account of Figures 4 and 5 is borne out. What is not: that networks end at outcomes
 # learnt by heart. After 24 epochs the training cross entropy is still 0.2 to 0.4 nats in these two.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Test MSE_p by epoch of every stored training, a panel a scenario: on outcomes it falls and then rises, on fresh outcomes it goes on falling."}}
 figure = tables.curves_figure(tables.histories(best))
 moving.scenarios(best)
 
@@ -93,7 +93,7 @@ moving.scenarios(best)
 # (0.1 to 0.001), bins and the printed schedule change nothing on three seeds. The published demo's
 # 0.0001 for 100 to 200 epochs has been tried for 8 epochs on one seed only, its validation loss still falling.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of CaPE less early stopping and less its control in Linear and Discrete: every interval over seeds holds 0."}}
 pairs = [
     ("cape_bin", "ce_mean"),
     ("cape_kernel", "ce_mean"),
@@ -113,7 +113,7 @@ ax = forest(table, hue="pair", xlabel="MSE$_p$ × 100, difference (left of 0: Ca
 # error of 2.2 to 2.3 is which weights and batches one happened to get. The paper has CaPE ahead of
 # its ensemble of five (1.78 and 1.90 in Linear).
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of the deep ensemble less early stopping, CaPE and Platt scaling in Linear and Discrete: below 0."}}
 pairs = [("ensemble", "ce_mean"), ("ensemble", "cape_bin"), ("ensemble", "platt")]
 table = tables.differences(best, pairs, several=True)
 ax = forest(
@@ -130,7 +130,7 @@ ax = forest(
 # not settled. Averaged weights are drawn where they are stored; on drawn
 # faces {doc}`ablations` compares them.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of calibration from the beginning and of averaged weights less early stopping or CaPE, by scenario, with intervals over seeds."}}
 pairs = [
     ("beginning_bin", "ce_mean"),
     ("beginning_bin", "cape_bin"),
@@ -184,7 +184,7 @@ saved if saved is None else tables.show(saved.assign(mse_p=100 * saved["mse_p"])
 # Where scripts run, choose which seeds count: with one alone, the picture is what a single training would
 # have said.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot on pretrained features, five scenarios, seven seeds: the ensemble below one network, CaPE less its control at 0, logistic regression on either side."}}
 pretrained = stored_runs(folders, pretrained=True)
 pairs = [
     ("ensemble", "ce_mean"),

@@ -3,8 +3,6 @@
 import asyncio
 import itertools
 import json
-import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -13,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = next(filter(None, map(shutil.which, [
-    os.environ.get("CHROME", "chromium"), "chromium", "google-chrome"
-])), None)  # fmt: skip
+from probnb.press import find_chromium
+
+try:
+    CHROMIUM = find_chromium()
+except FileNotFoundError:
+    CHROMIUM = None
 
 
 class Browser:
