@@ -417,7 +417,7 @@ resolution.style.format(
 #
 # Here is a stream that is calibrated for 2,000 outcomes, after which every prediction is 0.05 too low:
 
-# %%
+# %% mystnb={"image": {"alt": "Two panels over the rows of a stream: the evidence against the predictions on a logarithmic scale, which crosses the alarm, and the intercept and slope on which the bets are placed."}}
 from probnb.metrics.sequential import watch
 from probnb.plots import watch_over_time
 
