@@ -36,7 +36,7 @@ MENDS = (  # in every built page
     # names that hide the words that are seen, and roles that do not fit their elements
     (r' aria-label="Toggle hidden content"|(?<=search-button__button pst-js-only") title="Search" '
      r'aria-label="Search"(?=[^>]*>\s*<i [^>]*></i>\s*<span)', ""),
-    (r'<i (?=class="theme-switch )', '<i aria-hidden="true" '),
+    (r'(<i [^>]*class="theme-switch [^>]*) title="[^"]*"', r"\1"),
     (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
 )  # fmt: skip
 

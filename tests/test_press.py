@@ -31,10 +31,12 @@ def test_mended_pages_keep_their_text(tmp_path):
         'aria-label="Search" data-x="y">\n <i class="fa"></i>\n <span>Search</span></button>'
         '<button class="btn search-button search-button__button pst-js-only" title="Search" '
         'aria-label="Search">\n <i class="fa"></i>\n</button>'
+        '<i class="theme-switch fa" data-mode="dark" title="Dark"></i>'
         '<div role="list" class="citation-list"><div class="citation" role="doc-biblioentry">A'
     )
     press.mend(tmp_path)
     text = page.read_text()
+    assert '<i class="theme-switch fa" data-mode="dark"></i>' in text
     assert "thebe" not in text.lower() and "<summary>Show" in text
     assert text.count('aria-label="Search"') == 1  # of the button that has no words
     assert "<span>Search</span>" in text and text.endswith('<div class="citation">A')
