@@ -18,7 +18,8 @@ LIMIT = 6_000_000  # bytes of script, shared by the pages
 FOUND = """(theme, rules) => {
   document.documentElement.dataset.theme = theme;
   const only = rules ? {runOnly: rules} : {};
-  return axe.run({resultTypes: ["violations"], preload: false, ...only}).then(told => told.violations
+  const how = {resultTypes: ["violations"], preload: false, ...only};
+  return axe.run(how).then(told => told.violations
     .filter(v => ["serious", "critical"].includes(v.impact))
     .map(v => [v.id, v.nodes.map(n => n.target.join(" "))]));
 }"""
