@@ -292,7 +292,7 @@ from probnb.report.decide import decision_curve, show_decisions
 decided = decision_curve(table, threshold)
 show_decisions(decided)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Net benefit of acting on each column of predictions against the threshold of probability, beside acting on everybody and on nobody."}}
 from probnb.plots import decision_figure
 
 ax = None if decided is None else decision_figure(decided)
