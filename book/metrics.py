@@ -291,7 +291,7 @@ held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 # it, times 100 as all numbers here). The 831 predictions are those of all rows on photographs but the overfitted
 # network, five scenarios, one to seven seeds, 2,329 faces each; their errors are 1.31 [1.19, 1.44] on average.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Estimates of the calibration error beside its exact value, for stored predictions: the ECE lies above the exact error, maps fitted out of fold near or below it."}}
 judged = derived(results, "estimators")
 ax = None if judged is None else estimators.estimators_figure(judged)
 
