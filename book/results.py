@@ -248,7 +248,7 @@ tables.show(posthoc.post_hoc_table(gains)) if len(gains) else None
 # drawn afresh in every epoch (100 %), which no one has outside a simulation. Cost counts every candidate and
 # every start that a row needs, in trainings of cross entropy; for features it includes their extraction.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "MSE_p less that of one early-stopped network for each way to do better, against what it costs in trainings, with intervals over seeds."}}
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Ways to do better than one early-stopped network: what each costs in trainings at the left, and at the right the share of the way that it goes in every scenario."}}
 ways = instead.stored(folders)
 axes = instead.instead_figure(ways)
 
