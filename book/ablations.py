@@ -195,7 +195,7 @@ table.set_index("label")[columns].round(2)
 # $\xi^2 \mathrm{MSE}_p(t) + (1 - \xi)^2\,\mathrm{mean}\,p(1 - p)$ in the mean square, which is least at a $\xi$ below 1, whatever
 # the noise. A teacher that saw the face could leave more to subtract; those here were stopped early.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p on photographs against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 weight = study.read_study(kept, "weight", data="utkface")
 grid = figures.settings_figure(weight, ["unseen", "seen"], "unseen=0")
 
@@ -203,7 +203,7 @@ grid = figures.settings_figure(weight, ["unseen", "seen"], "unseen=0")
 # The same from random weights, on drawn faces. These are few seeds, one or two in places (a single one has no interval):
 # what is the same in all of them is said above, and nothing else.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Difference in MSE_p on drawn faces against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 drawn = study.read_study(kept, "weight", profile="quick")
 grid = figures.settings_figure(drawn, ["unseen", "seen"], "unseen=0")
 
@@ -252,7 +252,7 @@ ax = figures.stopping_figure(study.read_study(kept, "stopping"))
 # or after Platt scaling is another matter: once all is calibrated, the two rules are within 0.05 on photographs, and on
 # drawn faces either may win.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of averages and of single networks by epoch in the study of reversal, by data and number of networks."}}
 reversal = study.read_study(kept, "reversal")
 grid = figures.reversal_figure(reversal)
 
@@ -260,7 +260,7 @@ grid = figures.reversal_figure(reversal)
 # What each rule gains over the plain one, after Platt scaling: to keep the epoch with the lowest validation cross entropy
 # of one bare network, whatever is made of it afterwards. Hollow marks are single seeds.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of averages whose epoch is kept by other rules, less the epoch that one network keeps, with intervals over seeds."}}
 kept_epochs = reversal[reversal["part"] == "kept, platt"]
 gains = [
     study.compare(of, base=f"{kind}, val CE of one, platt").assign(kind=kind, on=data)

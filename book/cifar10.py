@@ -246,7 +246,7 @@ table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3
 # all votes Platt and beta need 300. On CIFAR-10H, where nearly everybody agrees, the three targets are within 0.08 of one
 # another, and no map gains anything from any of them.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot on FER+ by number of pictures: training on more votes a picture less training on one, with intervals over seeds."}}
 votes = pd.read_csv(kept / "cifar10" / "votes.csv")
 shown = votes.query("data == 'ferplus' and less == 'nothing'").sort_values("images")
 shown = shown.assign(
