@@ -3,6 +3,9 @@
 # make nightly  the same with every notebook at its usual size, 100,000 hostile inputs, and a workflow
 #               that is killed on the way
 # make book     the book alone: book/_build/html/index.html
+# make pdf      the book as one file to print: book.pdf (needs Chromium; CHROME=... names another)
+# make archive  book and stored results in one zip, with the SHA-256 of every file in SHA256SUMS
+# make browser  the built pages in Chromium, checked for accessibility by axe-core (needs npm)
 # make report   every scenario, data set and seed that is configured, then the book
 # make clean    what these made, but not the environment
 #
@@ -22,7 +25,9 @@ TORCH = $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX) $$(grep -E '^to
 QUIET := OMP_NUM_THREADS=1
 SMOKE := PROBNB_SMOKE=1 $(QUIET)
 
-.PHONY: run test nightly book report workflow install clean
+BUILT := book/_build/html/index.html
+
+.PHONY: run test nightly book pdf archive browser report workflow install clean
 
 # papermill's own bar counts cells, not the work in them: the trainings' bar is shown instead.
 run: $(STAMP)
@@ -46,6 +51,19 @@ nightly: $(STAMP) workflow
 
 book: $(STAMP)
 	$(BIN)/jupyter-book build book/
+
+$(BUILT):
+	$(MAKE) book
+
+pdf: $(BUILT)
+	$(BIN)/python -m probnb.press pdf
+
+archive: $(BUILT)
+	$(BIN)/python -m probnb.press archive
+
+browser: $(BUILT)
+	npm install --no-save --silent --prefix $(VENV)/axe axe-core@4.14.1
+	PROBNB_AXE=$(VENV)/axe/node_modules/axe-core/axe.min.js $(BIN)/pytest -rs tests/test_pages.py
 
 report: $(STAMP) workflow
 	$(BIN)/../workflow/bin/snakemake -c $(CORES) --rerun-incomplete --nolock \
@@ -71,4 +89,4 @@ $(STAMP): requirements.txt pyproject.toml
 	touch $@
 
 clean:
-	rm -rf book/_build _smoke out.ipynb out.html report.ipynb report.html
+	rm -rf book/_build _smoke book.pdf probnb-*.zip out.ipynb out.html report.ipynb report.html

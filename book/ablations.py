@@ -66,7 +66,7 @@ from probnb.plots import forest, use_style
 use_style()
 pd.set_option("display.max_colwidth", None)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of every training target less that of plain cross entropy, with 95 % intervals over seeds; sorted, with the cost of each in trainings. Rows that average are lowest."}}
 targets = study.compare(study.read_study(kept, "targets"), base="ce")
 ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of CE (× 100)")
 
@@ -91,7 +91,7 @@ ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of 
 # that each seed has; against the mean of the three, training from the beginning gains 0.12 [-0.01, 0.25] and
 # CaPE nothing.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of rows calibrated from the beginning, and of CaPE, less cross entropy, by scenario, with intervals over seeds."}}
 beginning = study.read_study(kept, "beginning", data="utkface")
 found = study.compare(beginning, base="ce")
 ax = forest(found, hue="scenario", xlabel="MSE$_p$ less that of CE early-stop (× 100)")
@@ -102,7 +102,7 @@ ax = forest(found, hue="scenario", xlabel="MSE$_p$ less that of CE early-stop (�
 # outcomes, whatever its $p$. That may be a mild thing to learn from: it is close to what the network would say of a face
 # that it knows nothing about, and a calibration epoch is one in three or four.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Two scatter plots of the empirical probability of training faces against their true probability: before training, nearly the same for all faces; at the early stop, near the diagonal."}}
 settings = settings_of(profile)
 faces = load_faces(scenario, data_dir, size=settings.size, n=settings.images, seed=seed)
 first = first_targets(faces, settings, seed, results_dir / "fits", device)
@@ -120,7 +120,7 @@ axes = figures.first_targets_figure(first)
 # five leave 0 out. Weaker ones are not told from cross entropy. The order of Appendix H does not hold: in
 # both scenarios entropy at 0.3 has a lower mean than MMCE at 3, and in Linear than both strengths of MMCE.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from cross entropy against the strength of focal loss, entropy regularisation and MMCE, with intervals over seeds: strong settings lie above 0."}}
 losses = study.read_study(kept, "losses", data="utkface")
 grid = figures.settings_figure(losses, ["focal", "entropy", "mmce"], "ce")
 
@@ -129,7 +129,7 @@ grid = figures.settings_figure(losses, ["focal", "entropy", "mmce"], "ce")
 # faces, and what is subtracted is the same fine-tuning without calibration epochs. Of 26 rows no interval leaves 0
 # out, where chance alone would give about one.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Difference in MSE_p from the control against each setting of CaPE, a panel a setting, with intervals over seeds that all cross 0."}}
 cape = study.read_study(kept, "cape")
 parts = ["m", "phase", "B", "rate", "r", "sigma", "length"]
 grid = figures.settings_figure(cape, parts, "ce_finetuned")
@@ -144,7 +144,7 @@ grid = figures.settings_figure(cape, parts, "ce_finetuned")
 # **It can, and no weight is told from alternating**: the four of them lie between 0.10 below and 0.32 above, with
 # intervals of half a point and more to either side.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from alternating CaPE against the weight of the calibration loss, with intervals over seeds that cross 0."}}
 weighted = study.read_study(kept, "weighted")
 grid = figures.settings_figure(weighted, ["lambda"], "cape_bin")
 
@@ -195,7 +195,7 @@ table.set_index("label")[columns].round(2)
 # $\xi^2 \mathrm{MSE}_p(t) + (1 - \xi)^2\,\mathrm{mean}\,p(1 - p)$ in the mean square, which is least at a $\xi$ below 1, whatever
 # the noise. A teacher that saw the face could leave more to subtract; those here were stopped early.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p on photographs against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 weight = study.read_study(kept, "weight", data="utkface")
 grid = figures.settings_figure(weight, ["unseen", "seen"], "unseen=0")
 
@@ -203,7 +203,7 @@ grid = figures.settings_figure(weight, ["unseen", "seen"], "unseen=0")
 # The same from random weights, on drawn faces. These are few seeds, one or two in places (a single one has no interval):
 # what is the same in all of them is said above, and nothing else.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Difference in MSE_p on drawn faces against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 drawn = study.read_study(kept, "weight", profile="quick")
 grid = figures.settings_figure(drawn, ["unseen", "seen"], "unseen=0")
 
@@ -218,7 +218,7 @@ grid = figures.settings_figure(drawn, ["unseen", "seen"], "unseen=0")
 # one interval of six that leaves 0 out, and none after Holm's correction; Platt scaling of each member or of their
 # average, before or after CaPE, changes nothing that three seeds could show.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of ways to combine averaging, CaPE and Platt scaling, less the deep ensemble: rows of three networks near 0, rows of one network above."}}
 ensembles = study.compare(study.read_study(kept, "ensembles"), base="ensemble")
 ax = forest(figures.by_label(ensembles), xlabel="MSE$_p$ less that of the deep ensemble (× 100)")
 
@@ -234,7 +234,7 @@ ax = forest(figures.by_label(ensembles), xlabel="MSE$_p$ less that of the deep e
 # memorised network from there to 3.4, as low as it takes an early-stopped one; CaPE from the same weights stays at
 # 11.4.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p of the network that each stopping rule keeps, as it is, after Platt scaling and after CaPE, a mark a seed."}}
 ax = figures.stopping_figure(study.read_study(kept, "stopping"))
 
 # %% [markdown]
@@ -252,7 +252,7 @@ ax = figures.stopping_figure(study.read_study(kept, "stopping"))
 # or after Platt scaling is another matter: once all is calibrated, the two rules are within 0.05 on photographs, and on
 # drawn faces either may win.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of averages and of single networks by epoch in the study of reversal, by data and number of networks."}}
 reversal = study.read_study(kept, "reversal")
 grid = figures.reversal_figure(reversal)
 
@@ -260,7 +260,7 @@ grid = figures.reversal_figure(reversal)
 # What each rule gains over the plain one, after Platt scaling: to keep the epoch with the lowest validation cross entropy
 # of one bare network, whatever is made of it afterwards. Hollow marks are single seeds.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of averages whose epoch is kept by other rules, less the epoch that one network keeps, with intervals over seeds."}}
 kept_epochs = reversal[reversal["part"] == "kept, platt"]
 gains = [
     study.compare(of, base=f"{kind}, val CE of one, platt").assign(kind=kind, on=data)
@@ -290,7 +290,7 @@ ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's v
 # kernel leave it where it was, to within 0.3. In Discrete the finer bins lower it as well, by 0.16 [0.04, 0.28] and 0.20
 # [0.03, 0.37], and averaged weights do not show it.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of what a step changes in the logits that is a function of the old logit, for epochs towards outcomes and towards empirical probabilities, a mark a seed and a bar for their mean."}}
 ax = figures.steps_figure(study.read_study(kept, "steps"))
 
 # %% [markdown]
@@ -305,7 +305,7 @@ ax = figures.steps_figure(study.read_study(kept, "steps"))
 # **CaPE carries over, but three seeds do not show that it gains anything**: both ways have a lower mean than the
 # same fine-tuning without calibration epochs, and neither interval leaves 0 out.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot with three outcomes: MSE_p of each row less that of early stopping, with intervals over seeds."}}
 several = study.compare(study.read_study(kept, "several"), base="ce")
 ax = forest(several, xlabel="MSE$_p$ less that of CE early-stop (× 100), three outcomes")
 
@@ -319,7 +319,7 @@ ax = forest(several, xlabel="MSE$_p$ less that of CE early-stop (× 100), three 
 # 4.9 below cross entropy at 500 faces and 0.6 at 8,000, the ensemble 3.8 and 0.4. At 8,000 CaPE, Platt scaling and
 # cross entropy are within 0.03 of each other, and augmentation with averaging has moved above them.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p against the number of training faces, a line a method: all fall, and draw together as faces are added."}}
 ax = figures.size_figure(study.read_study(kept, "scaling"))
 
 # %% [markdown]

@@ -82,7 +82,7 @@ PEOPLE = [
 ]
 people = pd.concat([study.read_stored(kept, *which) for which in PEOPLE])
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot over fourteen questions: CaPE less its control, around 0, and a deep ensemble less cross entropy, mostly below 0, with intervals over test pictures and seeds."}}
 label = "CaPE (bin) less CE fine-tuned", "Deep ensemble less CE early-stop"
 pairs = [
     study.differences(stored, ["cape_bin"], reference="ce_finetuned").assign(which=label[0]),
@@ -134,7 +134,7 @@ here = study.compare_seeds([on_test(results.predictions)])
 # seeds. What does help is the ensemble, 0.18 lower [0.11, 0.25], and fresh outcomes in every epoch, 0.44 lower
 # [0.13, 0.74]; MMCE and focal loss are higher.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of all rows on CIFAR-10: MSE_p less that of early stopping, with intervals."}}
 rule = study.read_stored(kept, "cifar10", "rule")
 shown = [m for m in rule["method"].unique() if m not in ("ce", "ce_overfit", "mixnmatch_isotonic")]
 ax = forest(study.differences(rule, shown), xlabel="MSE$_p$ less that of CE early-stop (× 100)")
@@ -198,7 +198,7 @@ if (
 # which people agree more, one other person has 3.8 and the ensemble 7.3. On the ten questions of CIFAR-10H nearly
 # everybody agrees, and there the best network is worth less than a fifth of one other person.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p of four methods beside that of the share of one or more other people, for each question."}}
 ax = study.people_figure(people)
 
 # %% [markdown]
@@ -246,7 +246,7 @@ table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3
 # all votes Platt and beta need 300. On CIFAR-10H, where nearly everybody agrees, the three targets are within 0.08 of one
 # another, and no map gains anything from any of them.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot on FER+ by number of pictures: training on more votes a picture less training on one, with intervals over seeds."}}
 votes = pd.read_csv(kept / "cifar10" / "votes.csv")
 shown = votes.query("data == 'ferplus' and less == 'nothing'").sort_values("images")
 shown = shown.assign(

@@ -38,9 +38,19 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters.claims import as_page, comparisons, ledger, stored_runs, verdict_counts
+from probnb.chapters.claims import (
+    as_page,
+    comparisons,
+    ledger,
+    stored_runs,
+    verdict_counts,
+    write_json,
+)
 
 claims = ledger(stored_runs(folders))
+static = runs_dir.parent / "book" / "_static"  # goes beside the pages
+if results_dir is None and static.is_dir():
+    write_json(claims, static / "claims.json")
 
 # %% tags=["remove-input"]
 verdict_counts(claims)
@@ -68,9 +78,10 @@ pd.DataFrame([comparisons(claims)], index=["differences"]).rename(
 
 # %% [markdown]
 # **The ledger.** Search it, choose a verdict, sort by a click on a head; a click on a reason opens the
-# question, what the paper's tables say, and the command that makes the evidence. Claims are in our words and
-# have an address each (`#claim-17`). The whole as a file: `claims.json` below, or
-# `python -m probnb.chapters.claims --json claims.json`.
+# numbers as a drawing (the dashed line is the bound of the claim; a hollow mark is one training), the question,
+# what the paper's tables say, and the command that makes the evidence. Claims are in our words and
+# have an address each (`claims.html#claim-17`). The whole for machines: `_static/claims.json` beside this page,
+# the link below, or `python -m probnb.chapters.claims --json claims.json`.
 
 # %% tags=["remove-input"]
 HTML(as_page(claims))

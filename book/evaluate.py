@@ -165,7 +165,7 @@ report.show("distances")
 # steps are the isotonic regression, which needs no bins {cite}`dimitriadis2021corp`; where the true
 # probabilities are known, blue points show them instead.
 
-# %%
+# %% mystnb={"image": {"alt": "Reliability diagram of each column of predictions: observed frequency against predicted probability by quantile bin with its interval, over a histogram of the predictions."}}
 from probnb.plots import reliability_grid
 
 axes = reliability_grid(
@@ -235,7 +235,7 @@ from probnb.report.decide import decision_curve, show_decisions
 decided = decision_curve(table, threshold)
 show_decisions(decided)
 
-# %%
+# %% mystnb={"image": {"alt": "Net benefit of acting on each column of predictions against the threshold of probability, beside acting on everybody and on nobody."}}
 from probnb.plots import decision_figure
 
 ax = None if decided is None else decision_figure(decided)

@@ -165,7 +165,7 @@ reading = {
 splits = load_images(images, size=settings.size, **reading)
 Markdown(f"{what_was_read(splits)}\n- {why}")
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Rows of drawn faces, those with outcome 0 above those with outcome 1."}}
 # %matplotlib inline
 from probnb.chapters.images import example_images
 
@@ -238,7 +238,7 @@ from probnb.methods import METHODS
 
 choice.rename(lambda name: METHODS[name].label).round(4)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Score on test images against the number of training images, and beside it what the best other row would change."}}
 from probnb.chapters.images import learning_curve_figure
 
 axes = learning_curve_figure(points, differences, choice)
@@ -266,7 +266,7 @@ report.show("metrics")
 # %% tags=["hide-input"]
 report.show("pairs")
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagram of each row on the test images: observed frequency against predicted probability by bin, over a histogram of the predictions."}}
 from probnb.plots import reliability_grid
 
 axes = reliability_grid(table.y, table.predictions, p=table.p, weights=table.weight)
@@ -292,7 +292,7 @@ from probnb.report.decide import decision_curve, show_decisions
 decided = decision_curve(table, threshold)
 show_decisions(decided)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Net benefit of acting on each column of predictions against the threshold of probability, beside acting on everybody and on nobody."}}
 from probnb.plots import decision_figure
 
 ax = None if decided is None else decision_figure(decided)

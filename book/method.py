@@ -39,6 +39,7 @@ import numpy as np
 import torch
 
 from probnb.chapters import method as chapter
+from probnb.chapters import moving
 from probnb.data.faces import load_faces
 from probnb.plots import use_style
 
@@ -50,15 +51,16 @@ networks = chapter.starts(splits, setting)
 fits, moves = chapter.movements(networks, splits, setting)
 shown = sorted({0, 1, setting.finetune_epochs // 3, setting.finetune_epochs - 1})
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Training faces from the early stop on, prediction across and true probability up, at a few epochs: on outcomes the two colours of outcomes move apart to 0 and 1, on calibration only they stay together."}}
 facets = chapter.movement_figure(moves, "early stop", shown)
+moving.epochs(moves, chapter.scores(fits))
 
 # %% [markdown]
 # Each point is a face that the network trains on: its prediction across, its true probability up,
-# and in colour what happened. At epoch 0 the network has been stopped early. Above, it goes on
-# with the outcomes: faces with outcome 1 go right and faces with outcome 0 go left, whatever their
-# probability. That is memorisation. Below, it goes on with empirical probabilities, and the colours
-# stay together.
+# and in colour what happened. At epoch 0 the network has been stopped early. Where it goes on with
+# the outcomes only, faces with outcome 1 go right and faces with outcome 0 go left, whatever their
+# probability. That is memorisation. Where it goes on with empirical probabilities, calibration only,
+# the colours stay together.
 #
 # The faces are drawn by a program and there is one training of each kind. This page shows how the
 # method works. Whether it pays is judged on many trainings in {doc}`results`.
@@ -134,7 +136,7 @@ for start in networks:
         "true, mean of a bin": p_emp(p_hat, p),
     }
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Training faces in the order of their predictions, with empirical and true probabilities: after the early stop the empirical follow the true, after the last epoch they follow the predictions."}}
 facets = chapter.empirical_figure(estimates)
 
 # %% [markdown]
@@ -217,7 +219,7 @@ for start, network in networks.items():
 # The error on test faces, epoch by epoch; a ring marks the epoch that validation cross entropy
 # keeps.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "MSE_p on test faces by epoch of fine-tuning, from the early stop and from the last epoch: highest on outcomes only, lowest on calibration only."}}
 facets = chapter.scores_figure(chapter.scores(fits))
 
 # %% [markdown]
@@ -234,7 +236,7 @@ facets = chapter.scores_figure(chapter.scores(fits))
 #
 # The same network, seen as above:
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Training faces from the last epoch on, prediction across and true probability up, at a few epochs: on outcomes the colours stay apart at 0 and 1, on calibration only they come together."}}
 facets = chapter.movement_figure(moves, "last epoch", shown)
 
 # %% [markdown]

@@ -40,6 +40,8 @@ from probnb.chapters import estimators
 from probnb.chapters import metrics as chapter
 from probnb.chapters import watched as chapter_watch
 from probnb.chapters.authors import derived
+from probnb.experiment.results import on_test, read_results
+from probnb.methods import METHODS
 from probnb.plots import reliability_grid, use_style
 from probnb.validation import check_integer
 
@@ -56,7 +58,7 @@ trained = chapter.collect_models(runs.values())
 printed = chapter.paper_models().query("scenario in @scenarios")
 table = chapter.correlations(pd.concat([trained, printed]), replicates, seed=seed)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Scores of outcomes against MSE_p of trained networks, a panel a score: for the Brier score and NLL the points rise along a line, for ECE, MCE and KS methods scatter."}}
 facets = chapter.metric_scatter(trained, table, scenarios[0])
 
 # %% [markdown]
@@ -154,7 +156,7 @@ predictions = models.drop(columns=["y", "p"])
 result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
 result.point.style.format("{:.4f}")
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of five simulated models with their true probabilities: the truth on the diagonal, two calibrated but coarse ones, one overconfident and one shifted."}}
 axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 
 # %% [markdown]
@@ -228,7 +230,7 @@ pd.DataFrame(parts).T.style.format("{:.4f}").set_table_attributes('class="fit"')
 # most there; one that exaggerates in both directions shows in the middle, and its errors cancel at
 # the end.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Two cumulative curves of outcomes and of predictions for three models, and the largest gap between them, which is the KS error."}}
 axes = chapter.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
 
 # %% [markdown]
@@ -248,7 +250,7 @@ axes = chapter.ks_figure(models["y"], models[["truth", "overconfident", "shifted
 # (of far more where there is error to be found); and the smooth ECE of
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Mean of several calibration errors of a perfect model against the number of rows: all are above 0 and fall with more rows; more bins lie higher."}}
 by_rows = chapter.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
 ax = chapter.ece_bias(by_rows)
 
@@ -289,7 +291,7 @@ held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 # it, times 100 as all numbers here). The 831 predictions are those of all rows on photographs but the overfitted
 # network, five scenarios, one to seven seeds, 2,329 faces each; their errors are 1.31 [1.19, 1.44] on average.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Estimates of the calibration error beside its exact value, for stored predictions: the ECE lies above the exact error, maps fitted out of fold near or below it."}}
 judged = derived(results, "estimators")
 ax = None if judged is None else estimators.estimators_figure(judged)
 
@@ -319,6 +321,23 @@ ax = None if judged is None else estimators.estimators_figure(judged)
 None if judged is None else estimators.summary_table(estimators.summary(judged))
 
 # %% [markdown]
+# ## Turn them yourself
+#
+# A temperature and an intercept on the log-odds are Platt scaling by hand: they move calibration and
+# leave the order of the rows alone. How near to 0 can you bring the ECE of each row, and what does
+# $\mathrm{MSE}_p$ do meanwhile? The picture has stored predictions on test faces of one scenario; where
+# scripts run it takes any scenario, row and number of bins.
+
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of stored predictions of one scenario, a panel a row, with the true probability of each test face."}}
+from probnb.chapters import moving
+
+test = on_test(read_results(runs[scenarios[0]]).predictions)
+rows = [row for row in moving.ROWS if row in test]
+shown = test[rows].rename(columns=lambda row: METHODS[row].label)
+axes = reliability_grid(test["y"], shown, p=test["p"], bins=bins, columns=3)
+moving.reliability(runs, bins)
+
+# %% [markdown]
 # ## The metric of metrics
 #
 # Does the score that we can have follow the one that we want? Figure 3 of the paper and its
@@ -335,7 +354,7 @@ counted.assign(run=[str(runs[name]) for name in counted.index])
 # independent. The intervals come from resampling methods, and whole trainings; the third panel is
 # made of the rows of the paper's own Tables 3 to 7.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Correlation of each score with MSE_p by scenario, with intervals, across methods, across epochs and in the tables of the paper: Brier highest, calibration errors low across methods."}}
 axes = chapter.correlation_summary(table)
 
 # %% [markdown]
@@ -350,7 +369,7 @@ axes = chapter.correlation_summary(table)
 # Against $\mathrm{KL}_p$ the two proper scores change places, each following its own distance best
 # across epochs:
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Correlation of each score with KL_p by scenario, with intervals, across methods, across epochs and in the tables of the paper."}}
 axes = chapter.correlation_summary(table, target="kl_p")
 
 # %% [markdown]
@@ -398,7 +417,7 @@ resolution.style.format(
 #
 # Here is a stream that is calibrated for 2,000 outcomes, after which every prediction is 0.05 too low:
 
-# %%
+# %% mystnb={"image": {"alt": "Two panels over the rows of a stream: the evidence against the predictions on a logarithmic scale, which crosses the alarm, and the intercept and slope on which the bets are placed."}}
 from probnb.metrics.sequential import watch
 from probnb.plots import watch_over_time
 

@@ -102,7 +102,7 @@ lung, table_of_lung, pooled = (
     study.read_study(project / "cancer" / name) for name in ("lung", "clinical", "all")
 )
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of differences in Brier score on rain, simulated traffic, simulated slides and lung patients: all intervals that compare CaPE hold 0."}}
 PAIRS = [
     ("cape_bin", "ce"),
     ("cape_kernel", "ce"),
@@ -183,7 +183,9 @@ study.gap_table(stored["weather"])
 days = rows["weather"].set_index("group")
 errors = days[["ce", "cape_bin", "Climatology", "Random forest"]].sub(days["y"], axis=0) ** 2
 means = 100 * errors.rename(columns=study.label_of).groupby(level=0).mean()
-means.rename_axis("day").style.format("{:.1f}").background_gradient("Blues", axis=None)
+means.rename_axis("day").style.format("{:.1f}").background_gradient(
+    "Blues", axis=None, text_color_threshold=0.17
+)
 
 # %% [markdown]
 # Radar: Deutscher Wetterdienst (RADOLAN), [CC BY 4.0](https://creativecommons.org/licenses/by/4.0/),
@@ -218,7 +220,7 @@ study.gap_table(stored["collision"])
 # Outcomes by bins of the predictions, and behind them the known probability of each row: on the
 # diagonal, predictions are right on average.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of simulated traffic for cross entropy, CaPE and boosted trees, with the known probability of each row behind."}}
 simulated = rows["collision"]
 shown = simulated[["ce", "cape_bin", "Boxes, boosted trees"]].rename(columns=study.label_of)
 axes = reliability_grid(simulated["y"], shown, p=simulated["p"], columns=3, interval=False)
@@ -312,7 +314,7 @@ compared.pivot_table(
 # slides): the middle halves of the predictions are the same in all stages, from the genes of lung
 # patients.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Predictions by stage of the tumour as medians and quartiles, much the same in all stages, beside the observed share, which falls."}}
 ax = study.stage_figure(lung["stages"])
 
 # %% [markdown]
@@ -444,7 +446,7 @@ study.score_table(live)
 # %% tags=["remove-input", "hide-output"]
 study.gap_table(live)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of this run: Brier score of every row less that of cross entropy, with 95 % intervals."}}
 if "ce" in methods and len(methods) > 1:
     against = [(name, "ce") for name in live.point.index if name not in ("ce", task.constant)]
     ax = forest(
@@ -452,7 +454,7 @@ if "ce" in methods and len(methods) > 1:
         xlabel="Brier score (× 100) less that of cross entropy",
     )
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of cross entropy, CaPE and the ensemble in this run: observed frequency against prediction by bin."}}
 shown = tested.reindex(columns=["ce", "cape_bin", "ensemble"]).dropna(axis="columns", how="all")
 axes = reliability_grid(
     tested["y"],

@@ -39,7 +39,7 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters import authors, instead
+from probnb.chapters import authors, instead, moving
 from probnb.chapters import results as tables
 from probnb.chapters.claims import stored_runs
 from probnb.experiment import evidence
@@ -55,7 +55,7 @@ if not best:
 saved = authors.derived(folders, "authors-predictions")
 
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "MSE_p of six rows in five scenarios on a logarithmic axis: the last epoch far above, early stopping, Platt scaling and CaPE together, the ensemble below them, fresh labels lowest."}}
 figure = tables.glance_figure(best)
 
 # %% [markdown]
@@ -78,8 +78,9 @@ figure = tables.glance_figure(best)
 # Discrete. So the account of Figures 4 and 5 is borne out. What is not: that networks end at outcomes
 # learnt by heart. After 24 epochs the training cross entropy is still 0.2 to 0.4 nats in these two.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Test MSE_p by epoch of every stored training, a panel a scenario: on outcomes it falls and then rises, on fresh outcomes it goes on falling."}}
 figure = tables.curves_figure(tables.histories(best))
+moving.scenarios(best)
 
 # %% [markdown]
 # ## 2. Calibration epochs add nothing that can be seen
@@ -92,7 +93,7 @@ figure = tables.curves_figure(tables.histories(best))
 # (0.1 to 0.001), bins and the printed schedule change nothing on three seeds. The published demo's
 # 0.0001 for 100 to 200 epochs has been tried for 8 epochs on one seed only, its validation loss still falling.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of CaPE less early stopping and less its control in Linear and Discrete: every interval over seeds holds 0."}}
 pairs = [
     ("cape_bin", "ce_mean"),
     ("cape_kernel", "ce_mean"),
@@ -112,7 +113,7 @@ ax = forest(table, hue="pair", xlabel="MSE$_p$ × 100, difference (left of 0: Ca
 # error of 2.2 to 2.3 is which weights and batches one happened to get. The paper has CaPE ahead of
 # its ensemble of five (1.78 and 1.90 in Linear).
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of the deep ensemble less early stopping, CaPE and Platt scaling in Linear and Discrete: below 0."}}
 pairs = [("ensemble", "ce_mean"), ("ensemble", "cape_bin"), ("ensemble", "platt")]
 table = tables.differences(best, pairs, several=True)
 ax = forest(
@@ -129,7 +130,7 @@ ax = forest(
 # not settled. Averaged weights are drawn where they are stored; on drawn
 # faces {doc}`ablations` compares them.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of calibration from the beginning and of averaged weights less early stopping or CaPE, by scenario, with intervals over seeds."}}
 pairs = [
     ("beginning_bin", "ce_mean"),
     ("beginning_bin", "cape_bin"),
@@ -179,8 +180,11 @@ saved if saved is None else tables.show(saved.assign(mse_p=100 * saved["mse_p"])
 # - Averaged weights, cheap and good from random weights, are worse than stopping early in Skewed and Centered, by
 #   0.08 [0.06, 0.10] and 0.02 [0.01, 0.03]. Overfitting remains: the last of thirty epochs is worse than the kept
 #   one in all but Sigmoid.
+#
+# Where scripts run, choose which seeds count: with one alone, the picture is what a single training would
+# have said.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot on pretrained features, five scenarios, seven seeds: the ensemble below one network, CaPE less its control at 0, logistic regression on either side."}}
 pretrained = stored_runs(folders, pretrained=True)
 pairs = [
     ("ensemble", "ce_mean"),
@@ -191,6 +195,7 @@ pairs = [
 table = tables.differences(pretrained, pairs, several=True)
 label = "MSE$_p$ × 100, difference (left of 0: the first is better)"
 ax = forest(table, hue="pair", xlabel=label) if len(table) else None
+moving.seeds(pretrained, pairs)
 
 # %% tags=["remove-input", "hide-output"]
 tables.show(tables.paper_table(pretrained, "mse_p")) if pretrained else None
@@ -243,7 +248,7 @@ tables.show(posthoc.post_hoc_table(gains)) if len(gains) else None
 # drawn afresh in every epoch (100 %), which no one has outside a simulation. Cost counts every candidate and
 # every start that a row needs, in trainings of cross entropy; for features it includes their extraction.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Ways to do better than one early-stopped network: what each costs in trainings at the left, and at the right the share of the way that it goes in every scenario."}}
 ways = instead.stored(folders)
 axes = instead.instead_figure(ways)
 
@@ -330,7 +335,7 @@ tables.show(shown) if len(shown) else None
 # temperature) are told apart soon; MMCE, one of whose trainings is far off, and overfitted networks hardly
 # ever, but their differences are larger.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Heat map of how many seeds show a difference of 0.1 in MSE_p between each pair of rows: few where rows share their start, many where each is trained apart."}}
 ax = power.seeds_figure(spread) if len(spread) else None
 
 # %% [markdown]

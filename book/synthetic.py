@@ -116,7 +116,7 @@ run = write_results(
     precision=precision_of(device_type(device)),
 )
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "True probability against prediction of test faces for four methods, with reliability diagrams: at the last epoch predictions are spread to 0 and 1, early-stopped ones lie about the diagonal."}}
 columns = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
 axes = chapter.overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
 
@@ -150,7 +150,7 @@ chapter.facts(faces, run, outcome).style.hide(axis=1).set_table_attributes('clas
 # %% [markdown]
 # ## The task
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Drawn faces of the test set in the order of their ages, each with its age in years."}}
 test = faces.test
 if data_dir is None:  # drawn faces only: photographs of people stay out of the report
     some = chapter.spread_of_ages(test.groups, 24)
@@ -162,7 +162,7 @@ if data_dir is None:  # drawn faces only: photographs of people stay out of the 
 # nothing about age. Below, $\psi$, the probabilities it gives to the training faces, and their
 # outcomes.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Three panels: the probability as a function of age, a histogram of the probabilities of training faces, and a histogram of their ages by outcome."}}
 train = splits.train
 axes = chapter.scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
 
@@ -173,7 +173,7 @@ axes = chapter.scenario_figure(scenario, train.groups, train.probabilities, trai
 # validation data. Cross entropy on the training data goes on to fall while everything that matters
 # gets worse. From forty epochs on the lines are means over five, as in the paper.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Four learning curves by epoch, training and validation cross entropy and test MSE_p and KL_p, with the fine-tunings that branch off at the early stop."}}
 axes = chapter.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
 
 # %% [markdown]
@@ -184,7 +184,7 @@ axes = chapter.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1
 # Epoch 0 is the start, which is a candidate itself; a ring is the epoch that validation kept, and
 # crosses are calibration epochs.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Validation cross entropy and test MSE_p by epoch after the early stop for CaPE and its control, with calibration epochs as crosses and the kept epoch ringed."}}
 facets = chapter.finetuning_figure(outcome)
 
 # %% [markdown]
@@ -226,7 +226,7 @@ comparison[["AUC", "NLL"]]
 # %% [markdown]
 # ## Reliability of every method
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of all methods of this run, a panel each, with the true probability of each test face."}}
 axes = reliability_grid(y, chapter.labelled(predictions), p=p)
 
 # %% [markdown]

@@ -79,7 +79,7 @@ torch.set_num_threads(threads)
 model = Model(n, kappa, gamma, gamma_0, replicates, seed, device)
 panels = chapter.early_learning(model, eta, horizon=20.0)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Error over the plane of the estimate, its component along the truth and the length of the rest: paths of gradient descent set out towards the truth and turn away, earlier for a higher aspect ratio."}}
 ax = chapter.landscape(panels["aspect ratio"], gamma)
 
 # %% [markdown]
@@ -145,7 +145,7 @@ from probnb.theory.descent import gradient_descent, record_at
 path = gradient_descent(draw(model), eta, steps=round(20 / eta))
 100 * path.mse.mean(axis=0)[:6]  # exact errors of the first estimates, times 100
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Error against training time in three panels, varying step size, sample size and aspect ratio: it falls at first and rises later."}}
 axes = chapter.early_learning_figure(panels)
 
 # %% [markdown]
@@ -206,7 +206,7 @@ gaps.style.format("{:.4f}")
 # %%
 late, angles, separable = chapter.memorise(model, eta / 4, iterations)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Two panels, a line a data set: the norm of the estimate against the logarithm of time, and the angle to the separator of largest margin against the norm, which falls."}}
 axes = chapter.memorisation_figure(late, angles)
 
 # %% [markdown]
@@ -229,7 +229,7 @@ axes = chapter.memorisation_figure(late, angles)
 # %%
 critical = chapter.critical_ratios(phase_n, phase_gammas, phase_replicates, seed)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Share of separable data sets over signal strength and aspect ratio, with the theoretical threshold, which falls, running through the simulated transition."}}
 ax = chapter.phase_figure(critical, phase_gammas, phase_n)
 
 # %% [markdown]
@@ -254,10 +254,10 @@ recorded, observed, resampled = chapter.appendix_b(
     iterations=appendix_iterations,
 )
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "True probability against prediction at the start, at early learning, and at the end on finite and on resampled labels, with the exact reliability curve."}}
 axes = chapter.appendix_b_panels(observed, resampled, seed)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Error by iteration on finite labels, which falls and then rises, and on resampled labels, which goes on falling."}}
 errors = {"finite labels": observed.mse, "resampled labels": resampled.mse}
 ax = chapter.curves_figure(1 + recorded, errors, xscale="log", xlabel="iterations + 1")
 
@@ -283,7 +283,7 @@ from probnb.theory import mse_parts
 path = gradient_descent(draw(model), eta, iterations, record_at(iterations))
 calibration, grouping = mse_parts(path.norm, path.along, path.gamma)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Error against training time and its two parts: calibration, which rises in the end, and grouping, which falls."}}
 errors = {"error": path.mse, "calibration": calibration, "grouping": grouping}
 ax = chapter.curves_figure(path.time, errors, xscale="log", xlabel="training time t")
 
@@ -319,7 +319,7 @@ chapter.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kep
 # When CaPE is not stopped by validation, this is where it goes. It memorises too, only more slowly
 # than training on does.
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Error against training time since the early stop for training on and for CaPE: all rise, CaPE more slowly."}}
 from probnb.theory.compare import cape_curves
 
 time, curves = cape_curves(model)
@@ -335,7 +335,7 @@ from probnb.theory.compare import sweep
 
 cells = sweep(replace(model, n=grid_n, replicates=grid_replicates), grid_kappas, grid_gammas)
 
-# %% tags=["remove-input"]
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Six heat maps over signal and aspect ratio: the best stopping time, the error there, and the change in error of CaPE, ridge and a start at zero in per cent."}}
 rivals = ["CaPE (bin)", "CaPE (kernel)", "ridge", "early stop from 0"]
 axes = chapter.grid_maps(cells, rivals)
 

@@ -84,8 +84,8 @@ def _build(notebook, folder):
     settings = yaml.safe_load((BOOK / "_config.yml").read_text(encoding="utf-8"))
     settings["execute"] = {"execute_notebooks": "off", "stderr_output": "remove"}
     shutil.copy(BOOK / "book" / "references.bib", folder)
-    settings["sphinx"]["config"].pop("html_static_path", None)
-    settings["sphinx"]["config"].pop("html_css_files", None)
+    for ours in ("html_static_path", "html_css_files", "html_js_files"):
+        settings["sphinx"]["config"].pop(ours, None)
     (folder / "_config.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     run = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", run, "build", "page.ipynb", "--quiet"]

@@ -35,7 +35,7 @@ ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "report",  # on predictions of any origin: it knows of no data set and no training
     "data",
     "training",
-    "experiment page theory",  # which takes CaPE's p_emp from training
+    "experiment page press theory",  # which takes CaPE's p_emp from training
     "plots",
     "__main__",
     "chapters",
@@ -200,6 +200,15 @@ def test_notebook_defines_nothing(path):
     tree = ast.parse("\n".join(line for line in lines if not line.startswith("%")))
     logic = (ast.FunctionDef, ast.ClassDef, ast.While, ast.For)
     assert not [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, logic)]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_figure_says_what_it_shows(path):
+    drawn = re.compile(r"^ *(ax|axes|facets|figure|grid) = ", re.MULTILINE)
+    cells = [c for c in jupytext.read(path)["cells"] if c["cell_type"] == "code"]
+    for cell in (c for c in cells if drawn.search(c["source"])):
+        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
+        assert 40 < len(alt) < 300, cell["source"]
 
 
 def test_pins_satisfy_what_the_package_asks_for():

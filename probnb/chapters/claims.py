@@ -18,15 +18,23 @@ import pandas as pd
 from ..experiment import evidence
 from ..metrics import holm
 from ..scenarios import SCENARIOS
-from .claims_rules import VERDICTS, ask, ask_paper, describe
+from ..store import replace_file
+from .claims_rules import VERDICTS, ask, ask_paper, describe, read_question, scale_of
 
 KINDS = ("reading", "print", "runs")
 """What a verdict rests on: text and theory, the paper's printed numbers, or stored trainings."""
 
-COLUMNS = [
-    "number", "claim", "where", "verdict", "kind", "reason", "question", "printed", "numbers",
-    "seeds", "command",
-]  # fmt: skip
+FIELDS = {
+    "number": "from 1 to 109, in the order of the paper", "address": "of the claim in this book",
+    "claim": "in our words", "where": "the claim stands in the paper",
+    "evidence": "the paper's own", "verdict": " | ".join(VERDICTS),
+    "kind": "what the verdict rests on: " + " | ".join(KINDS),
+    "reason": "what decides, with its numbers",
+    "question": "statistic, arguments, relation, bound, scenarios: see claims_rules.py",
+    "printed": "what the paper's tables answer to the question",
+    "numbers": "by scenario: rows compared, value, low, high (95 %), p, seeds, in words (text)",
+    "seeds": "of the scenario that has most", "command": "that makes the evidence",
+}  # fmt: skip
 """What the JSON says of each claim."""
 
 TRAIN = "papermill book/{}.ipynb out.ipynb -p {} -p profile cpu -p seed {}"
@@ -141,8 +149,16 @@ def comparisons(table):
 
 
 def as_json(table):
-    """Return the ledger as JSON: claim, verdict, kind, intervals by scenario, seeds, command."""
-    return json.dumps(table[COLUMNS].to_dict("records"), indent=1, ensure_ascii=False)
+    """Return the ledger as JSON: ``fields`` explains what each of ``claims`` says."""
+    lines = table.assign(address="claims.html#claim-" + table["number"].astype(str))
+    whole = {"format": 1, "paper": "Liu et al. (2022), Deep Probability Estimation, ICML",
+             "fields": FIELDS, "claims": lines[[*FIELDS]].to_dict("records")}  # fmt: skip
+    return json.dumps(whole, indent=1, ensure_ascii=False)
+
+
+def write_json(table, path):
+    """Write `as_json` to a file, whole or not at all."""
+    replace_file(path, lambda file: Path(file).write_text(as_json(table), encoding="utf-8"))
 
 
 def as_page(table):
@@ -157,8 +173,31 @@ def as_page(table):
         place=table["verdict"].map(VERDICTS.index), shown=table["seeds"].replace(0, ""),
         printed=table["printed"].where(asked, ""),
     ).drop(columns="numbers")  # fmt: skip
-    cells = cells.astype(str).map(html.escape).to_dict("records")
-    return head + "".join(row.format_map(cell) for cell in cells) + tail
+    cells = cells.astype(str).map(html.escape).assign(drawn=table.apply(_drawn, axis=1))
+    return head + "".join(row.format_map(cell) for cell in cells.to_dict("records")) + tail
+
+
+def _drawn(claim):
+    """A small forest plot of a claim's numbers about the bound of its question, as SVG."""
+    parts = [part for part in claim["numbers"] if part["value"] is not None]
+    if not parts:
+        return ""
+    name, _, relation, bound, _ = read_question(claim["question"])
+    bound *= scale_of(name)
+    ends = [part[k] for part in parts for k in ("value", "low", "high") if part[k] is not None]
+    left, width = min(bound, *ends), (max(bound, *ends) - min(bound, *ends)) or 1
+    x, bottom = (lambda v: round(80 + 240 * (v - left) / width, 1)), 16 * len(parts) + 4
+    drawn = [f'<path class="bound" d="M{x(bound)} 0V{bottom}"/><text x="{x(bound)}" '
+             f'y="{bottom + 11}" text-anchor="middle">{bound:g}</text>']  # fmt: skip
+    for k, part in enumerate(parts):
+        y, kind = 16 * k + 10, "alone" if part["seeds"] == 1 else "mark"
+        if part["low"] is not None:
+            drawn += [f'<path class="mark" d="M{x(part["low"])} {y}H{x(part["high"])}"/>']
+        drawn += [f'<text x="0" y="{y + 4}">{part["scenario"]}</text>'
+                  f'<circle class="{kind}" cx="{x(part["value"])}" cy="{y}" r="4"/>']  # fmt: skip
+    told = html.escape(f"Value and 95 % interval by scenario; claimed is {relation} {bound:g}")
+    return (f'<svg viewBox="-2 0 344 {bottom + 14}" role="img" aria-label="{told}">'
+            f"{''.join(drawn)}</svg>")  # fmt: skip
 
 
 def main(arguments=None):
@@ -169,7 +208,7 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     table = ledger(stored_runs(given.results))
     if given.json:
-        given.json.write_text(as_json(table), encoding="utf-8")
+        write_json(table, given.json)
     print(verdict_counts(table).to_string())
 
 

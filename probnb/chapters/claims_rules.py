@@ -186,6 +186,11 @@ def read_question(question):
     return name, arguments, relation, float(bound), where
 
 
+def scale_of(name):
+    """What the numbers of a statistic are multiplied by where they are shown."""
+    return 100 if name in ("gap", "excess_ece") else 1
+
+
 def describe(question):
     """Say in words which number a question is about."""
     name, *rest = question.split()[:-3]
@@ -285,7 +290,7 @@ def _sign(d, relation, bound):
 
 
 def _part(task, name, arguments, rows, d):
-    scale = 100 if name in ("gap", "excess_ece") else 1
+    scale = scale_of(name)
     chosen = [r for r, word in zip(rows, arguments) if "|" in word or "&" in word]
     asked = [METHODS[r].label for r in chosen if r in METHODS]
     seeds = {0: "", 1: ", one training"}.get(d.seeds, f", {d.seeds} seeds")

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -235,9 +236,33 @@ def test_the_page_has_an_anchor_a_claim_and_needs_no_network(table):
     assert "{" not in page.split("<tbody>")[1].split("</tbody>")[0] and not re.search(
         r"(src|href)=.https?:", page
     )
-    lines = json.loads(claims.as_json(table))
-    assert len(lines) == 109
+    whole = json.loads(claims.as_json(table))
+    lines = whole["claims"]
+    assert len(lines) == 109 and all(list(line) == list(whole["fields"]) for line in lines)
     assert {"claim", "verdict", "kind", "numbers", "seeds", "command"} <= set(lines[0])
+    assert lines[16]["address"] == "claims.html#claim-17" and 'id="claim-17"' in page
+
+
+def test_each_number_of_a_claim_is_drawn_about_its_bound(tmp_path, store):
+    for seed in range(3):
+        store(tmp_path, seed=seed)
+    store(tmp_path, "sigmoid")
+    table = claims.ledger(claims.stored_runs([tmp_path]))
+    asked = table[(table["kind"] == "runs") & table["numbers"].map(len).gt(1)]
+    assert len(asked) > 5
+    for claim in asked.to_dict("records"):
+        drawing = ElementTree.fromstring(claims._drawn(claim))
+        circles = [c for c in drawing if c.tag == "circle"]
+        x, shown = [float(c.get("cx")) for c in circles], claim["numbers"]
+        values = [part["value"] for part in shown if part["value"] is not None]
+        assert np.argsort(x).tolist() == np.argsort(values).tolist()
+        single = [part["seeds"] == 1 for part in shown if part["value"] is not None]
+        assert [c.get("class") == "alone" for c in circles] == single
+        name, _, _, bound, _ = rules.read_question(claim["question"])
+        line = float(drawing.find("path").get("d")[1:].split()[0])
+        left = [v < bound * rules.scale_of(name) for v in values]
+        assert [place < line for place in x] == left
+    assert claims._drawn({"numbers": []}) == ""
 
 
 def test_pairs_in_the_same_order_by_hand():

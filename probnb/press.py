@@ -1,0 +1,231 @@
+"""The built book as a whole: pages that can be heard, one PDF, an archive with checksums.
+
+``python -m probnb.press pdf`` prints the pages that ``make book`` built through headless Chromium
+into ``book.pdf``; ``python -m probnb.press archive`` puts book and stored results into
+``probnb-VERSION.zip``. As an extension of Sphinx the module mends what theme and extensions leave.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from itertools import accumulate
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import yaml
+
+from . import __version__, store
+
+__all__ = ["print_pdf", "write_archive"]
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILT = ROOT / "book" / "_build" / "html"
+KEPT = ("results", "CITATION.cff", "LICENSE", "README.md", "requirements.txt", "book.pdf")
+"""What an archive holds beside the book, where it is there."""
+
+MENDS = (  # in every built page
+    # a script that is declared twice, and would ask a network
+    (r"<script>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>", ""),
+    # names that hide the words that are seen, and roles that do not fit their elements
+    (r' aria-label="Toggle hidden content"|(?<=search-button__button pst-js-only") title="Search" '
+     r'aria-label="Search"(?=[^>]*>\s*<i [^>]*></i>\s*<span)', ""),
+    (r'(<i [^>]*class="theme-switch [^>]*) title="[^"]*"', r"\1"),
+    (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
+)  # fmt: skip
+
+_CONTENTS = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Contents</title><style>
+@page {{size: A4; margin: 25mm}} body {{font: 12pt sans-serif}} a {{color: inherit}}
+p {{display: flex; justify-content: space-between}}</style><h1>{title}</h1>{lines}</html>"""
+_NUMBERS = """<!DOCTYPE html><meta charset="utf-8"><style>@page {{size: A4; margin: 0}}
+body {{margin: 0; font: 9pt sans-serif}} div {{height: 296mm; break-after: page; display: flex;
+align-items: end; justify-content: center}} span {{margin-bottom: 8mm}}</style>{lines}"""
+
+
+def setup(app):
+    """Mend the pages once Sphinx has written them."""
+    app.connect("build-finished", lambda app, error: error or mend(app.outdir))
+    return {"parallel_read_safe": True}
+
+
+def mend(folder):
+    """Apply `MENDS` to every page of a folder."""
+    for page in Path(folder).glob("*.html"):
+        text = mended = page.read_text(encoding="utf-8")
+        for pattern, new in MENDS:
+            mended = re.sub(pattern, new, mended, flags=re.DOTALL)
+        if mended != text:
+            page.write_text(mended, encoding="utf-8")
+
+
+def pages_of(contents=ROOT / "_toc.yml"):
+    """List the pages of a table of contents in their order, by the caption they stand under."""
+    toc = yaml.safe_load(Path(contents).read_text(encoding="utf-8"))
+    parts = {part["caption"]: [c["file"] for c in part["chapters"]] for part in toc["parts"]}
+    return {"": [toc["root"]], **parts}
+
+
+def find_chromium():
+    """Return Chromium's path: that of the environment's ``CHROME``, or the one that is there.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    names = [os.environ.get("CHROME", ""), "chromium", "chromium-browser", "google-chrome"]
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise FileNotFoundError(
+            f"CHROME must be the path of Chromium or Chrome; got {names[0]!r}, and none of "
+            f"{', '.join(names[1:])} is on the path."
+        )
+    return found
+
+
+def print_pdf(built=BUILT, path=ROOT / "book.pdf", contents=ROOT / "_toc.yml"):
+    """Print a built book: contents, then every page in their order, with page numbers and links.
+
+    Parameters
+    ----------
+    built : path-like
+        Folder of the built pages.
+    path : path-like
+        The PDF.
+    contents : path-like
+        The book's ``_toc.yml``.
+
+    Returns
+    -------
+    dict of str to int
+        The number of the first page of each chapter.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a page is not built or there is no Chromium.
+    """
+    from pypdf import PdfReader, PdfWriter
+
+    built, parts = Path(built).resolve(), pages_of(contents)
+    names = [name for chapters in parts.values() for name in chapters]
+    missing = [name for name in names if not (built / f"{name}.html").is_file()]
+    if missing:
+        raise FileNotFoundError(f"built must hold every page; {built} lacks {', '.join(missing)}.")
+    titles = {name: _title(built / f"{name}.html") for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        folder, whole = Path(folder), PdfWriter()
+        printed = [PdfReader(_print(built / f"{name}.html", folder)) for name in names]
+        lengths = [2, *(len(pdf.pages) for pdf in printed)]  # after one page of contents
+        starts = dict(zip(names, accumulate(lengths)))
+        lines = [f"<h3>{html.escape(part)}</h3>" + "".join(
+                     f'<p><a href="{(built / n).as_uri()}.html">{titles[n]}</a> {starts[n]}</p>'
+                     for n in chapters)
+                 for part, chapters in parts.items()]  # fmt: skip
+        contents = _CONTENTS.format(title=titles[names[0]], lines="".join(lines))
+        whole.append(_drawn(folder, "contents", contents), import_outline=False)
+        for pdf in printed:
+            whole.append(pdf)  # with the outline of its headings
+        lines = "".join(f"<div><span>{k + 1}</span></div>" for k in range(len(whole.pages)))
+        numbers = PdfReader(_drawn(folder, "numbers", _NUMBERS.format(lines=lines)))
+        for page, number in zip(whole.pages, numbers.pages):
+            page.merge_page(number)
+            _link(page, whole, built.as_uri(), starts)
+        whole.add_metadata({"/Title": html.unescape(titles[names[0]])})
+        whole.compress_identical_objects()
+        store.replace_file(path, whole.write)
+    return starts
+
+
+def _drawn(folder, name, text):
+    (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return _print(folder / f"{name}.html", folder)
+
+
+def _print(page, folder):
+    """One page as PDF; the clock runs ahead until its mathematics is set."""
+    path = folder / f"{page.stem}.pdf"
+    options = ["--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",
+               "--disable-background-networking", "--generate-pdf-document-outline",
+               "--virtual-time-budget=60000", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
+    command = [find_chromium(), *options, f"--print-to-pdf={path}", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if not path.exists():
+        raise RuntimeError(f"{page} was not printed: {done.stderr[-500:]}")
+    return path
+
+
+def _title(page):
+    title = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    return re.split(r"\s+(?:—|&#8212;)\s+", title.strip())[0]
+
+
+def _link(page, whole, base, starts):
+    """Turn links between the book's pages into jumps; those to its other files, to the contents."""
+    from pypdf.generic import ArrayObject, DictionaryObject, NameObject
+
+    for note in [note.get_object() for note in page.get("/Annots", [])]:
+        address = note.get("/A", {}).get("/URI", "")
+        if address.startswith("file:"):
+            name = address.removeprefix(f"{base}/").split("#")[0].removesuffix(".html")
+            target = whole.pages[starts.get(name, 1) - 1].indirect_reference
+            jump = ArrayObject([target, NameObject("/Fit")])
+            go = {NameObject("/S"): NameObject("/GoTo"), NameObject("/D"): jump}
+            note[NameObject("/A")] = DictionaryObject(go)
+
+
+def write_archive(path=None, built=BUILT, root=ROOT):
+    """Pack the built book and the stored results, with the SHA-256 of every file in ``SHA256SUMS``.
+
+    Unpacked, ``sha256sum -c SHA256SUMS`` in the folder says whether all of it is as it was.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The archive; by default ``probnb-VERSION.zip`` in the project's folder.
+    built : path-like
+        Folder of the built pages.
+    root : path-like
+        The project's folder, for what `KEPT` names.
+
+    Returns
+    -------
+    pathlib.Path
+        The archive, whole or not there at all.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the book is not built.
+    """
+    root, stem = Path(root), f"probnb-{__version__}"
+    path = root / f"{stem}.zip" if path is None else Path(path)
+    if not Path(built, "index.html").is_file():
+        raise FileNotFoundError(f"built must hold a built book (make book); got {built}.")
+    found = {f"book/{p.relative_to(built).as_posix()}": p for p in Path(built).rglob("*")}
+    for name in KEPT:
+        found[name] = root / name
+        found |= {p.relative_to(root).as_posix(): p for p in (root / name).rglob("*")}
+    found = {name: p for name, p in sorted(found.items()) if p.is_file()}
+
+    def write(file):
+        sums = []
+        with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+            for name, source in found.items():
+                content = source.read_bytes()
+                sums.append(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
+                archive.writestr(f"{stem}/{name}", content)
+            archive.writestr(f"{stem}/SHA256SUMS", "".join(sums))
+
+    store.replace_file(path, write)
+    return path
+
+
+if __name__ == "__main__":
+    print({"pdf": print_pdf, "archive": write_archive}[sys.argv[1]](*sys.argv[2:]))
