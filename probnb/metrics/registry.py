@@ -361,9 +361,9 @@ def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes, 0 or 1.
-    y_prob : array-like of shape (n,)
+    y_true : array-like of shape (n,), or probnb.scale.DataSet
+        Outcomes, 0 or 1. A data set holds all else, and `y_prob` names one of its columns.
+    y_prob : array-like of shape (n,), or str
         Predicted probabilities of outcome 1.
     p : array-like of shape (n,), optional
         True probabilities; without them the metrics that need them are left out.
@@ -384,6 +384,8 @@ def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
     >>> {name: round(value, 3) for name, value in evaluate([0, 1], [0.2, 0.6]).items()}
     {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
     """
+    if hasattr(y_true, "evaluate"):
+        return y_true.evaluate(y_prob)
     sample = check_sample(y_true, y_prob, weights, p, votes)
     return evaluate_sample(sample, computable(p is not None or votes is not None))
 

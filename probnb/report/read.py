@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from ..metrics.binning import brier_decomposition
 from ..metrics.votes import check_votes
 from ..notebook import find_path
 from ..tables import column, find_column, read_table
@@ -59,10 +60,44 @@ class PredictionTable:
     @property
     def units(self):
         """How many rows, or clusters of them, are independent of each other."""
-        return len(self.y) if self.cluster is None else len(pd.unique(self.cluster))
+        return self.size if self.cluster is None else len(pd.unique(self.cluster))
+
+    @property
+    def kind(self):
+        """What intervals resample."""
+        return "rows" if self.cluster is None else "clusters"
+
+    @property
+    def size(self):
+        """How many rows there are."""
+        return len(self.y)
+
+    @property
+    def share(self):
+        """Share of outcome 1, of the weight where rows have some."""
+        return np.average(self.y, weights=self.weight)
+
+    @property
+    def groups(self):
+        """How many groups there are."""
+        return 0 if self.group is None else len(pd.unique(self.group))
+
+    @property
+    def names(self):
+        """Columns of predictions."""
+        return list(self.predictions)
+
+    def brier_decomposition(self, name, bins):
+        """Return the parts of one column's Brier score."""
+        return brier_decomposition(self.y, self.predictions[name], bins, self.weight)
+
+    def drawn(self, bins):
+        """Return the arguments of `probnb.plots.reliability_grid`."""
+        return {"y_true": self.y, "predictions": self.predictions, "p": self.p, "bins": bins,
+                "corp": self.p is None, "weights": self.weight}  # fmt: skip
 
 
-def read_predictions(path=None, columns=None, **settings):
+def read_predictions(path=None, columns=None, engine=None, memory="2GB", **settings):
     """Read a file of predictions.
 
     Parameters
@@ -72,13 +107,18 @@ def read_predictions(path=None, columns=None, **settings):
         `draw_example`. A relative path follows `probnb.notebook.find_path`.
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column that may be one.
+    engine : str, optional
+        Leave the rows where they are and let an engine read them: ``duckdb``, or the master of a
+        Spark, such as ``local[2]``. `path` may then be a folder or a glob, of CSV or Parquet.
+    memory : str, default="2GB"
+        What an engine may take.
     **settings
         As in `check_table`.
 
     Returns
     -------
-    PredictionTable
-        The checked rows.
+    PredictionTable or probnb.scale.DataSet
+        The checked rows, the latter with an engine.
 
     Raises
     ------
@@ -89,6 +129,10 @@ def read_predictions(path=None, columns=None, **settings):
     """
     if path is None:
         return check_table(draw_example(), columns, **settings)
+    if engine is not None:
+        from .large import read_large  # here, since engines are an extra
+
+        return read_large(path, columns, engine, memory, **settings)
     path = find_path(path, "predictions")
     frame = read_table(path)
     table = check_table(frame, columns, **settings)

@@ -1,8 +1,8 @@
 """One column of predictions: what depends on their order, without an order by.
 
 Predictions are counted in 65,536 cells. Where a bin ends, where the largest gap of the
-Kolmogorov-Smirnov error may lie, and, for the AUC, wherever a cell holds both outcomes, its distinct
-values are counted in turn, so many at a time as memory holds: the numbers are those of all rows.
+Kolmogorov-Smirnov error may lie, and, for the AUC, wherever a cell holds both outcomes, its rows are
+sorted in memory, so many at a time as it holds: the numbers are those of all rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ..metrics.binning import BINS
-from ..metrics.sample import bin_cuts
+from ..metrics.sample import Sample, bin_cuts
 from .engine import number, tree
 
 CELLS = 1 << 16
@@ -31,7 +31,8 @@ class Column:
     ----------
     atoms : DataFrame
         Cells and single values in increasing order, none cut by a bin's edge: ``lo``, ``hi``,
-        ``mass``, ``ones``, ``sp`` (weighted sum of predictions) and ``rows``.
+        ``rows``, and weighted sums: ``mass``, ``ones``, ``sp`` (predictions), ``spp`` (their
+        squares), ``spy`` (times outcomes), ``ww`` (squared weights), ``spread`` (variance).
     ks, auc : float
         The Kolmogorov-Smirnov error, exact, and the AUC.
     auc_error : float
@@ -43,12 +44,14 @@ class Column:
     auc: float
     auc_error: float
 
-    def edges(self, bins):
-        """Return the smallest prediction of bins 1 to K - 1 of those that have rows."""
+    def binned(self, bins):
+        """Return the bins' inner edges, and a dict of the atoms' sums in each bin that has rows."""
         mass = self.atoms["mass"].to_numpy()
         up_to = np.cumsum(mass)
         cuts = np.unique(bin_cuts((2 * up_to - mass)[None], up_to[-1:], bins))
-        return self.atoms["lo"].to_numpy()[cuts[(cuts > 0) & (cuts < len(mass))]]
+        starts = np.append(0, cuts[(cuts > 0) & (cuts < len(mass))])
+        sums = {c: np.add.reduceat(self.atoms[c].to_numpy(), starts) for c in self.atoms}
+        return self.atoms["lo"].to_numpy()[starts[1:]], sums
 
 
 def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
@@ -99,15 +102,17 @@ def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
             refined[start:end] = True
         edges = np.ravel([lo[starts], np.append(lo, 2.0)[ends]], order="F")
         inside = tree(rows.p, edges, [k % 2 for k in range(len(edges) + 1)]) == 1
-        within = rows.filter(inside)
-        found = within.group_by("p").agg(mass=_mass(within), ones=_ones(within))
-        found = engine.ask(found).sort_values("p", ignore_index=True)
-        p, m, k = (found[c].to_numpy() for c in ("p", "mass", "ones"))
-        cell = np.searchsorted(lo, p, side="right") - 1
-        gap = _up_to(k - m * p, cell, before["gap"])
-        pairs += k @ (2 * _up_to(m - k, cell, before["zeros"]) - (m - k))
-        ks, kept = max(ks, np.abs(gap).max()), cut[cell]
-        finest.append(pd.DataFrame({"lo": p, "hi": p, "mass": m, "ones": k, "sp": m * p, "rows": m})[kept])
+        own = [c for c in ("y", "p", "w") if c in rows.columns]
+        found = engine.ask(rows.filter(inside).select(own))
+        ranked = Sample(*(found[c].to_numpy() for c in own)).ranked
+        p, m, k = ranked.values, ranked.mass[0], ranked.ones[0]
+        firsts = np.append(np.searchsorted(p, lo), len(p))
+        cell = np.repeat(np.arange(len(lo)), np.diff(firsts))
+        gap = _up_to(k - m * p, cell, firsts, before["gap"])
+        pairs += k @ (2 * _up_to(m - k, cell, firsts, before["zeros"]) - (m - k))
+        ks = max(ks, np.abs(gap).max())
+        few = found.iloc[np.flatnonzero(cut[np.searchsorted(lo, found["p"], side="right") - 1])]
+        finest.append(_by_value(few))
     rest = ~refined
     pairs += ones[rest] @ (2 * before["zeros"] + zeros)[rest]
     scale = 2 * ones.sum() * zeros.sum()
@@ -117,22 +122,25 @@ def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
     return Column(atoms, ks / total, pairs / scale, unsure / scale)
 
 
-def _mass(rows):
-    return rows.w.sum() if "w" in rows.columns else rows.count().cast("float64")
-
-
-def _ones(rows):
-    return (rows.w * rows.y if "w" in rows.columns else rows.y).sum()
-
-
 def _count_cells(engine, rows, low, high):
     """Return the sums of equal cells from the least to the largest prediction."""
     scale = CELLS / (high - low) if high - low > 1e-300 else 0.0
     part = rows.filter(rows.p.between(number(low), number(high)))
     cell = ((part.p - number(low)) * number(scale)).floor().cast("int64")
-    sp = (part.w * part.p if "w" in part.columns else part.p).sum()
-    sums = dict(mass=_mass(part), ones=_ones(part), sp=sp, lo=part.p.min(), hi=part.p.max())
-    return engine.ask(part.group_by(cell=cell).agg(**sums, rows=part.count())).drop(columns="cell")
+    p, y, n = part.p, part.y, part.count()
+    ends = {"lo": p.min(), "hi": p.max(), "rows": n}
+    if "w" in part.columns:
+        w = part.w
+        terms = {"mass": w, "ones": w * y, "sp": w * p, "spp": w * p * p, "spy": w * p * y,
+                 "ww": w * w, "spread": w * w * p * (1 - p)}  # fmt: skip
+    else:
+        terms = {"ones": y, "sp": p, "spp": p * p, "spy": p * y}
+    sums = {name: term.sum() for name, term in terms.items()} | ends
+    found = engine.ask(part.group_by(cell=cell).agg(**sums)).drop(columns="cell")
+    if "w" not in part.columns:
+        n = found["rows"].astype(float)
+        found = found.assign(mass=n, ww=n, spread=found["sp"] - found["spp"])
+    return found
 
 
 def _runs(chosen, rows):
@@ -146,8 +154,16 @@ def _runs(chosen, rows):
     return starts, ends
 
 
-def _up_to(terms, cell, before):
+def _up_to(terms, cell, firsts, before):
     """Return sums over all rows up to and at each value, from those within the values' cells."""
-    sums = np.cumsum(terms)
-    first = np.searchsorted(cell, cell)
-    return before[cell] + sums - (sums - terms)[first]
+    sums = np.append(0, np.cumsum(terms))
+    return (before - sums[firsts[:-1]])[cell] + sums[1:]
+
+
+def _by_value(rows):
+    """Return the sums of `_count_cells` for each distinct prediction of a few rows."""
+    w, p, y = rows.get("w", 1.0), rows["p"], rows["y"]
+    terms = {"mass": w, "ones": w * y, "sp": w * p, "spp": w * p * p, "spy": w * p * y, "ww": w * w,
+             "spread": w * w * p * (1 - p), "rows": 1}  # fmt: skip
+    sums = rows.assign(**terms).groupby("p")[[*terms]].sum()
+    return sums.assign(lo=sums.index, hi=sums.index)

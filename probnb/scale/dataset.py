@@ -8,7 +8,7 @@ import ibis
 import numpy as np
 import pandas as pd
 
-from ..metrics.binning import BINS, ReliabilityBins
+from ..metrics.binning import BINS, BrierDecomposition, ReliabilityBins
 from ..metrics.registry import CLIP, METRICS, computable
 from ..metrics.resampling import Bootstrap, _weighted_sum, _weights
 from ..metrics.sample import Ranked
@@ -16,8 +16,8 @@ from ..validation import check_choice, check_integer
 from .cells import count_column
 from .engine import BLOCKS, ROW, Engine, number, spread, tree
 
-STRIPS = 256
-"""Strips of equally many rows, besides the bins, in which resamples are taken."""
+PIECES = 16
+"""Resamples are of strips of predictions: so many in each of so many pieces of equal weight."""
 
 ROUNDING = 1e-6
 """As in `probnb.report.read`: a probability so little outside [0, 1] is a rounding error."""
@@ -58,7 +58,7 @@ class DataSet:
     Notes
     -----
     Intervals resample 128 blocks of rows (of hashed numbers of rows within their file, or of hashed
-    clusters), not rows, with predictions in some 270 strips; the values themselves are exact.
+    clusters), not rows, with predictions in 256 strips; the values themselves are exact.
     """
 
     engine: Engine
@@ -113,7 +113,8 @@ class DataSet:
         found["hits"] = (rows.w * rows.y).sum() if self.weight else rows.y.sum()
         tests = {"y": (rows.y == 0) | (rows.y == 1)}
         tests |= {r: rows[r].between(0, hi) for r, hi in (("truth", 1), ("w", 1e300)) if r in roles}
-        tests |= {"group": rows.group.notnull()} if self.group else {}
+        if self.group:
+            tests["group"], found["groups"] = rows.group.notnull(), rows.group.nunique()
         kinds = {"y": "0 or 1", "truth": "a probability in [0, 1]", "group": "a name",
                  "w": "a finite weight of at least 0"}  # fmt: skip
         for k, name in enumerate(self.names):
@@ -123,15 +124,16 @@ class DataSet:
             kinds[f"p{k}"] = "a finite number" if logit else "a probability in [0, 1] (or tell scale)"
             found |= {f"low{k}": x.min(), f"high{k}": x.max()}
         for role, test in tests.items():
-            wrong = ~test.fill_null(False) | (rows[role].isnan() if role != "group" else False)
-            found[f"wrong_{role}"] = wrong.cast("int64").sum()
-            found[f"first_{role}"] = rows[role].cast("string").max(where=wrong)
+            tests[role] = ~test.fill_null(False)
+            if role != "group":  # some engines have NaN above all numbers
+                tests[role] |= rows[role].isnan().fill_null(True)
+            found[f"wrong_{role}"] = tests[role].cast("int64").sum()
         seen = self.engine.ask(rows.aggregate(**found)).iloc[0]
         if not seen["rows"]:
             raise ValueError(f"{self.engine.name} must have rows of weight; it has none.")
         for role in tests:
             if seen[f"wrong_{role}"]:
-                value = seen[f"first_{role}"]
+                value = self.engine.ask(rows.filter(tests[role]).select(role).limit(1)).iat[0, 0]
                 raise ValueError(
                     f"column {roles[role]!r} must hold {kinds[role]} in every row; "
                     f"{int(seen[f'wrong_{role}']):,} of {int(seen['rows']):,} rows of "
@@ -141,7 +143,7 @@ class DataSet:
             only = f"all {int(seen['rows']):,} rows are {seen['ones'] / seen['rows']:g}"
             raise ValueError(f"column {self.y!r} must hold both outcomes; {only}.")
         self.size, self.total, self.share = int(seen["rows"]), seen["mass"], seen["hits"] / seen["mass"]
-        self.units = int(seen["blocks"])
+        self.units, self.groups = int(seen["blocks"]), int(seen.get("groups", 0))
         ranges = [(seen[f"low{k}"], seen[f"high{k}"]) for k in range(len(self.names))]
         self._clipped = [low < 0 or high > 1 for low, high in ranges]
         sigmoid = lambda x: 1 / (1 + np.exp(-np.clip(x, -700, 700)))  # noqa: E731
@@ -150,12 +152,17 @@ class DataSet:
             for n, r in zip(self.names, ranges)
         ]
 
+    @property
+    def kind(self):
+        """What intervals resample."""
+        return f"blocks of {'rows' if self.cluster is None else 'clusters'}"
+
     def column(self, name):
         """Return the counts of one column, a `probnb.scale.cells.Column`; each is made once."""
         return self._parts(name)[0]
 
     def _parts(self, name):
-        """The counts of one column, the lower ends of its strips, and sums by block and strip."""
+        """The counts of one column, and sums by block and strip."""
         key = name, self.bins
         if key not in self._found:
             k = self.names.index(check_choice(name, self.names, "column"))
@@ -163,22 +170,18 @@ class DataSet:
             rows = self.rows.select(p=f"p{k}", **own)
             low, high = (0.0, 1.0) if name in self.logits else self._ranges[k]
             counts = count_column(self.engine, rows, low, high, self.bins, self.exact_auc, name)
-            up_to = counts.atoms["mass"].cumsum()
-            places = np.searchsorted(up_to, up_to.iat[-1] * np.arange(1, STRIPS) / STRIPS)
-            edges = [counts.atoms["lo"].to_numpy()[places], *map(counts.edges, self.bins)]
-            lows = np.unique(np.concatenate([[-1.0], *edges]))
-            strip = tree(rows.p, lows[1:], list(range(len(lows))))
-            sums = rows.group_by(block=rows.block, strip=strip).agg(**_terms(rows))
-            self._found[key] = counts, lows, self.engine.ask(sums)
+            sums = rows.group_by(block=rows.block, strip=_strip(rows.p, counts.atoms))
+            sums = sums.agg(**_terms(rows))
+            self._found[key] = counts, self.engine.ask(sums)
         return self._found[key]
 
-    def sums(self, name, by="block"):
-        """Return sums of one column's terms by ``block``, or by ``strip``."""
-        return self._parts(name)[2].groupby(by).sum().drop(columns="strip" if by == "block" else "block")
+    def sums(self, name):
+        """Return sums of one column's terms by block."""
+        return self._parts(name)[1].groupby("block").sum().drop(columns="strip")
 
     def reliability_bins(self, name, bins=BINS):
         """Return the bins of one column as `probnb.metrics.reliability_bins` does."""
-        _, edges, held = self.binned(name, bins)
+        edges, held = self.binned(name, bins)
         return ReliabilityBins(
             np.concatenate([[0.0], edges, [1.0]]),
             *(held[c] / held["mass"] for c in ("sp", "ones")),
@@ -186,21 +189,40 @@ class DataSet:
         )  # fmt: skip
 
     def binned(self, name, bins=BINS):
-        """Return the bin of each strip, the bins' inner edges, and sums of each bin's terms."""
+        """Return the inner edges of one column's bins, and sums of each bin's terms by name."""
         if bins not in self.bins:
             self.bins = (*self.bins, bins)
-        counts, lows, _ = self._parts(name)
-        edges = counts.edges(bins)
-        place = np.searchsorted(edges, lows, side="right")
-        held = self.sums(name, "strip")
-        held = held.groupby(place[held.index]).sum()
-        return place, edges, {c: held[c].to_numpy() for c in held}
+        return self.column(name).binned(bins)
+
+    def brier_decomposition(self, name, bins=BINS):
+        """Return the parts of one column's Brier score, as `probnb.metrics.brier_decomposition`."""
+        b = self.binned(name, bins)[1]
+        weight, q, outcome = b["mass"] / self.total, b["sp"] / b["mass"], b["ones"] / b["mass"]
+        return BrierDecomposition(
+            calibration=float(weight @ (q - outcome) ** 2),
+            refinement=float(weight @ (outcome * (1 - outcome))),
+            resolution=float(weight @ (outcome - self.share) ** 2),
+            uncertainty=self.share * (1 - self.share),
+            within_variance=float((b["spp"] - b["sp"] * q).sum() / self.total),
+            within_covariance=float((b["spy"] - b["ones"] * q).sum() / self.total),
+        )
+
+    def drawn(self, bins=BINS):
+        """Return the arguments of `probnb.plots.reliability_grid`: cells in place of rows."""
+        out = {}
+        for name in self.names:
+            a = self.column(name).atoms
+            p = np.clip(a["sp"] / a["mass"], 0, 1)
+            weights = np.append(a["mass"] - a["ones"], a["ones"])
+            out[name] = {"y_true": np.repeat([0, 1], len(a)), "y_prob": np.append(p, p),
+                         "weights": weights, "table": self.reliability_bins(name, bins)}  # fmt: skip
+        return {"y_true": None, "predictions": out, "bins": bins, "corp": True}
 
     def evaluate(self, name):
         """Return every metric of one column by name, as `probnb.metrics.evaluate` does."""
-        counts, held = self.column(name), self.binned(name)[2]
+        counts, held, terms = self.column(name), self.binned(name)[1], self.sums(name)
         gaps = np.abs(held["ones"] - held["sp"])
-        values = {m: held[m].sum() / self.total for m in self._rowwise()}
+        values = {m: terms[m].sum() / self.total for m in self._rowwise()}
         values |= {"ece": gaps.sum() / self.total, "mce": (gaps / held["mass"]).max()}
         values |= {"ks": counts.ks, "auc": counts.auc}
         return {m: float(values[m]) for m in computable(self.p is not None)}
@@ -229,13 +251,14 @@ class DataSet:
         values = np.empty((len(drawn), len(names), len(metrics)))
         point = [self.evaluate(name) for name in names]
         for i, name in enumerate(names):
-            _, lows, held = self._parts(name)
-            place = np.unique(held["block"], return_inverse=True)[1], held["strip"].to_numpy()
-            by = {c: np.zeros((self.units, len(lows))) for c in ("mass", "ones", "sp")}
+            held = self._parts(name)[1]
+            place = tuple(np.unique(held[c], return_inverse=True)[1] for c in ("block", "strip"))
+            shape = tuple(held[["block", "strip"]].nunique())
+            by = {c: np.zeros(shape) for c in ("mass", "ones", "sp")}
             for c, table in by.items():
                 table[place] = held[c]
             by = {c: drawn @ table for c, table in by.items()}
-            ranked = Ranked(np.arange(len(lows)), by["mass"], by["ones"])
+            ranked = Ranked(np.arange(shape[1]), by["mass"], by["ones"])
             vars(ranked)["gap_up_to"] = np.cumsum(by["ones"] - by["sp"], axis=1)  # within strips too
             blocks, total = self.sums(name), by["mass"].sum(axis=1)
             for j, m in enumerate(metrics):
@@ -254,16 +277,25 @@ def _terms(rows):
     p, y = rows.p, rows.y
     hit = ibis.ifelse(y == 1, p, 1 - p)
     hit = ibis.ifelse(hit < number(CLIP), number(CLIP), ibis.ifelse(hit > 1 - CLIP, 1 - CLIP, hit))
-    terms = {"mass": 1.0 + 0 * y, "ones": y, "sp": p, "spp": p * p, "spy": p * y}
+    terms = {"mass": 1.0 + 0 * y, "ones": y, "sp": p}
     terms |= {"brier": (p - y) * (p - y), "nll": -hit.ln()}
     if "truth" in rows.columns:
         q = rows.truth
         terms |= {"mse_p": (p - q) * (p - q), "kl_p": _entropy(q, p) + _entropy(1 - q, 1 - p)}
-    w = rows.w if "w" in rows.columns else None
-    sums = {name: (t if w is None else w * t).sum() for name, t in terms.items()}
-    squared = 1.0 if w is None else w * w
-    sums |= {"ww": (squared + 0 * y).sum(), "spread": (squared * p * (1 - p)).sum()}
-    return sums | {"rows": rows.count()}
+    weighted = "w" in rows.columns
+    return {name: (rows.w * t if weighted else t).sum() for name, t in terms.items()}
+
+
+def _strip(p, atoms):
+    """Number 256 strips of about equally many rows: sixteen equal cells between 17 quantiles."""
+    up_to = atoms["mass"].cumsum()
+    places = np.searchsorted(up_to, up_to.iat[-1] * np.arange(1, PIECES) / PIECES)
+    knots = np.unique([0.0, *atoms["lo"].to_numpy()[places], 1.0])
+    cells = [
+        ((p - number(low)) * number(PIECES / (high - low))).floor().cast("int64") + PIECES * k
+        for k, (low, high) in enumerate(zip(knots[:-1], knots[1:]))
+    ]
+    return tree(p, knots[1:-1], cells)
 
 
 def _entropy(a, b):

@@ -1,0 +1,130 @@
+"""The report on a table that no memory holds: read by an engine, judged as a whole.
+
+What an engine has no quick answer to (slopes, gains, parts) is that of a sample, which is said.
+"""
+
+from __future__ import annotations
+
+import ibis
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from ..metrics.binning import BINS
+from ..metrics.differences import proportion_interval
+from ..metrics.sample import FEWEST
+from ..scale import DataSet, open_rows
+from . import judge
+from .read import _find_roles, _kind, check_table
+
+ROLES = {"y": "y", "p": "p", "group": "group", "cluster": "cluster", "weight": "weight", "id": "id",
+         "split": "split", "part": "test"}  # fmt: skip
+
+
+def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True, **settings):
+    """Open predictions of any size: roles and scale from a sample, then a look at all rows.
+
+    Parameters
+    ----------
+    path, columns, engine, memory
+        As in `probnb.report.read_predictions`.
+    exact_auc : bool, default=True
+        As in `probnb.scale.DataSet`.
+    **settings
+        As in `probnb.report.check_table`, but for repeated outcomes.
+
+    Returns
+    -------
+    probnb.scale.DataSet
+        The checked rows; its ``sample`` is a `PredictionTable`.
+    """
+    k, n = settings.pop("k", None), settings.pop("n", None)
+    if k is not None or n is not None:
+        raise ValueError(f"k and n must be None with an engine; got {k!r} and {n!r}.")
+    opened = open_rows(path, engine, memory)
+    frame = opened.sample(judge.FIT_ROWS)
+    frame.index.name = "row of the sample"
+    sample = check_table(frame, columns, **settings)
+    told = ROLES | settings
+    wanted = {role: name for role, name in told.items() if role not in ("y", "part", "scale")}
+    roles = _find_roles([*frame], told["y"], wanted)
+    notes = [f"Read {frame.attrs['rows']:,} rows of {opened.name} with {engine}."]
+    if "id" in roles and "cluster" not in roles:
+        ids = opened.table.aggregate(ids=opened.table[roles["id"]].approx_nunique())
+        if int(opened.ask(ids).iat[0, 0]) < 0.9 * frame.attrs["rows"]:
+            roles["cluster"] = roles["id"]
+            notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
+    part = str(told["part"]).casefold()
+    none = any(note.startswith("No row is of part") for note in sample.notes)
+    scale = settings.get("scale", "auto")
+    if frame.attrs["rows"] > len(frame):
+        notes.append(f"Slopes, gains and parts are those of a sample of {sample.size:,} rows.")
+        notes.append("The notes that follow are about the sample.")
+    data = DataSet(
+        opened, sample.names, **{role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")},
+        logits=tuple(c for c in sample.names if _kind(frame, c, scale) == "logit"),
+        part=(roles["split"], part) if "split" in roles and not none else None,
+        exact_auc=exact_auc, notes=(*notes, *sample.notes),
+    )  # fmt: skip
+    data.sample = sample
+    return data
+
+
+def resample(data, replicates=1000, seed=0):
+    """Bootstrap every metric of every column over the same blocks; as `judge.resample`."""
+    return data.bootstrap(replicates=replicates, seed=seed)
+
+
+def calibration_table(data):
+    """How each column is off, and whether chance explains it; as `judge.calibration_table`."""
+    off = judge.calibration_table(data.sample)
+    for name in data.names:
+        blocks, bins = data.sums(name), data.binned(name, BINS)[1]
+        gaps, found = bins["ones"] - bins["sp"], data.evaluate(name)
+        bias, std, _, _ = _mean(blocks["sp"] - blocks["ones"], blocks["mass"])
+        clustered = None if data.cluster is None else (bias, std, data.units)
+        exact = judge.departures(gaps, bins["spread"], data.total, clustered)
+        exact |= {"bias": bias, "ece": found["ece"]}
+        if off.loc[name, "order"] == "separated" and found["auc"] < 1:
+            exact["order"] = "ordinary"  # of the sample alone
+        off.loc[name, list(exact)] = list(exact.values())
+    return off
+
+
+def group_table(data):
+    """Calibration of the 20 largest groups; as `judge.group_table`."""
+    if data.group is None:
+        return pd.DataFrame()
+    rows, w = data.rows, data.rows.w if data.weight else ibis.literal(1.0)
+    largest = rows.group_by("group").agg(rows=rows.count())
+    largest = largest.order_by([ibis.desc("rows"), "group"]).limit(judge.LARGEST)
+    largest = list(data.engine.ask(largest)["group"])
+    kept = rows.filter(rows.group.isin(largest))
+    sums = {f"p{k}": (w * rows[f"p{k}"]).sum() for k in range(len(data.names))}
+    sums |= {"mass": (w + 0 * rows.y).sum(), "ww": (w * w + 0 * rows.y).sum(), "ones": (w * rows.y).sum()}
+    held = data.engine.ask(kept.group_by(["group", "block"]).agg(rows=rows.count(), **sums))
+    out = {}
+    for label in largest:
+        blocks = held[held["group"] == label].drop(columns=["group", "block"])
+        all_of, (observed, _, low, high) = blocks.sum(), _mean(blocks["ones"], blocks["mass"])
+        if data.cluster is None:
+            effective = max(all_of["mass"] ** 2 / all_of["ww"], 1)
+            low, high = np.ravel(proportion_interval(np.clip(observed, 0, 1) * effective, effective))
+        for k, name in enumerate(data.names):
+            predicted = all_of[f"p{k}"] / all_of["mass"]
+            out[label, name] = {
+                "rows": int(all_of["rows"]), "predicted": predicted, "observed": observed,
+                "low": low, "high": high, "off": bool(predicted < low or predicted > high),
+            }  # fmt: skip
+    return pd.DataFrame.from_dict(out, orient="index").rename_axis(["group", "column"])
+
+
+def _mean(sums, mass):
+    """A mean with its error over blocks, as `probnb.metrics.differences.clustered_mean`."""
+    value, units = sums.sum() / mass.sum(), len(sums)
+    if units < FEWEST:
+        return value, np.nan, np.nan, np.nan
+    deviation = (sums - value * mass) / mass.sum()
+    std = float(np.sqrt(deviation @ deviation * units / (units - 1)))
+    half = float(stdtrit(units - 1, 0.975)) * std
+    return value, std, value - half, value + half
