@@ -5,6 +5,8 @@ What an engine has no quick answer to (slopes, gains, parts) is that of a sample
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ibis
 import numpy as np
 import pandas as pd
@@ -46,7 +48,7 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
     frame.index.name = "row of the sample"
     sample = check_table(frame, columns, **settings)
     told = ROLES | settings
-    wanted = {role: name for role, name in told.items() if role not in ("y", "part", "scale")}
+    wanted = {role: told[role] for role in [*ROLES][1:-1]}
     roles = _find_roles([*frame], told["y"], wanted)
     notes = [f"Read {frame.attrs['rows']:,} rows of {opened.name} with {engine}."]
     if "id" in roles and "cluster" not in roles:
@@ -54,16 +56,17 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
         if int(opened.ask(ids).iat[0, 0]) < 0.9 * frame.attrs["rows"]:
             roles["cluster"] = roles["id"]
             notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
-    part = str(told["part"]).casefold()
-    none = any(note.startswith("No row is of part") for note in sample.notes)
+    if "split" in roles and not any(n.startswith("No row is of part") for n in sample.notes):
+        part = opened.table[roles["split"]].cast("string").strip().lower()
+        opened = replace(opened, table=opened.table.filter(part == str(told["part"]).casefold()))
     scale = settings.get("scale", "auto")
     if frame.attrs["rows"] > len(frame):
         notes.append(f"Slopes, gains and parts are those of a sample of {sample.size:,} rows.")
         notes.append("The notes that follow are about the sample.")
+    columns = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}
     data = DataSet(
-        opened, sample.names, **{role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")},
+        opened, sample.names, **columns,
         logits=tuple(c for c in sample.names if _kind(frame, c, scale) == "logit"),
-        part=(roles["split"], part) if "split" in roles and not none else None,
         exact_auc=exact_auc, notes=(*notes, *sample.notes),
     )  # fmt: skip
     data.sample = sample
@@ -101,7 +104,11 @@ def group_table(data):
     largest = list(data.engine.ask(largest)["group"])
     kept = rows.filter(rows.group.isin(largest))
     sums = {f"p{k}": (w * rows[f"p{k}"]).sum() for k in range(len(data.names))}
-    sums |= {"mass": (w + 0 * rows.y).sum(), "ww": (w * w + 0 * rows.y).sum(), "ones": (w * rows.y).sum()}
+    sums |= {
+        "mass": (w + 0 * rows.y).sum(),
+        "ww": (w * w + 0 * rows.y).sum(),
+        "ones": (w * rows.y).sum(),
+    }
     held = data.engine.ask(kept.group_by(["group", "block"]).agg(rows=rows.count(), **sums))
     out = {}
     for label in largest:
@@ -109,7 +116,9 @@ def group_table(data):
         all_of, (observed, _, low, high) = blocks.sum(), _mean(blocks["ones"], blocks["mass"])
         if data.cluster is None:
             effective = max(all_of["mass"] ** 2 / all_of["ww"], 1)
-            low, high = np.ravel(proportion_interval(np.clip(observed, 0, 1) * effective, effective))
+            low, high = np.ravel(
+                proportion_interval(np.clip(observed, 0, 1) * effective, effective)
+            )
         for k, name in enumerate(data.names):
             predicted = all_of[f"p{k}"] / all_of["mass"]
             out[label, name] = {

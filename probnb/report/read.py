@@ -97,7 +97,9 @@ class PredictionTable:
                 "corp": self.p is None, "weights": self.weight}  # fmt: skip
 
 
-def read_predictions(path=None, columns=None, engine=None, memory="2GB", **settings):
+def read_predictions(
+    path=None, columns=None, engine=None, memory="2GB", exact_auc=True, **settings
+):
     """Read a file of predictions.
 
     Parameters
@@ -112,6 +114,8 @@ def read_predictions(path=None, columns=None, engine=None, memory="2GB", **setti
         Spark, such as ``local[2]``. `path` may then be a folder or a glob, of CSV or Parquet.
     memory : str, default="2GB"
         What an engine may take.
+    exact_auc : bool, default=True
+        As in `probnb.scale.DataSet`, for an engine.
     **settings
         As in `check_table`.
 
@@ -132,7 +136,7 @@ def read_predictions(path=None, columns=None, engine=None, memory="2GB", **setti
     if engine is not None:
         from .large import read_large  # here, since engines are an extra
 
-        return read_large(path, columns, engine, memory, **settings)
+        return read_large(path, columns, engine, memory, exact_auc, **settings)
     path = find_path(path, "predictions")
     frame = read_table(path)
     table = check_table(frame, columns, **settings)

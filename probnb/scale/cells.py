@@ -1,15 +1,14 @@
 """One column of predictions: what depends on their order, without an order by.
 
 Predictions are counted in 65,536 cells. Where a bin ends, where the largest gap of the
-Kolmogorov-Smirnov error may lie, and, for the AUC, wherever a cell holds both outcomes, its rows are
-sorted in memory, so many at a time as it holds: the numbers are those of all rows.
+Kolmogorov-Smirnov error may lie, and, for the AUC, wherever a cell holds both outcomes, its rows
+are sorted in memory, so many at a time as it holds: the numbers are those of all rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import ibis
 import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import ibis
@@ -19,8 +20,9 @@ from .engine import BLOCKS, ROW, Engine, number, spread, tree
 PIECES = 16
 """Resamples are of strips of predictions: so many in each of so many pieces of equal weight."""
 
-ROUNDING = 1e-6
-"""As in `probnb.report.read`: a probability so little outside [0, 1] is a rounding error."""
+PROBABILITY = -1e-6, 1 + 1e-6, "a probability in [0, 1], or logits"  # but for rounding
+ALLOWED = {"y": (0, 1, "0 or 1"), "truth": (0, 1, "a probability in [0, 1]"),
+           "w": (0, 1e300, "a finite weight of at least 0"), "group": (0, 0, "a name")}  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -42,11 +44,9 @@ class DataSet:
         Columns of true probabilities, groups, clusters and weights.
     logits : tuple of str, default=()
         Which of `names` hold log-odds.
-    part : (str, str), optional
-        A column and its value, in lower case, in the rows to judge.
     exact_auc : bool, default=True
-        Whether the AUC counts all distinct predictions, which is most of the work; if not, it is
-        that of 65,536 cells, and `auc_error` says how far it may be off.
+        Whether the AUC compares all rows, which is most of the work; if not, it is that of 65,536
+        cells, and ``column(name).auc_error`` says how far it may be off.
     notes : tuple of str
         What was read and how.
 
@@ -69,93 +69,81 @@ class DataSet:
     cluster: str | None = None
     weight: str | None = None
     logits: tuple = ()
-    part: tuple | None = None
     exact_auc: bool = True
     notes: tuple = ()
     bins: tuple = (BINS,)
     _found: dict = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
-        roles = {"y": self.y, "truth": self.p, "w": self.weight, "group": self.group}
+        table, names = self.engine.table, {f"p{k}": name for k, name in enumerate(self.names)}
+        roles = {"y": self.y, "truth": self.p, "w": self.weight, "group": self.group} | names
         roles = {role: name for role, name in roles.items() if name is not None}
-        used = [*self.names, *roles.values(), *filter(None, [self.cluster, (self.part or [None])[0]])]
+        used = [*roles.values(), *([] if self.cluster is None else [self.cluster])]
         for name in used:
-            check_choice(name, [c for c in self.engine.table.columns if c != ROW], "column")
+            check_choice(name, [c for c in table.columns if c != ROW], "column")
         self.engine.check_types(used)
-        table = self.judged(self.engine.table)
-        if self.cluster is None:
-            block = (spread(table[ROW]) / (2**32 // BLOCKS)).floor().cast("int64")
-        else:
+        block = (spread(table[ROW]) / (2**32 // BLOCKS)).floor().cast("int64")
+        if self.cluster is not None:
             block = (table[self.cluster].cast("string").hash().cast("int64") % BLOCKS).abs()
         held = {r: table[c] if r == "group" else table[c].cast("float64") for r, c in roles.items()}
-        held |= {f"p{k}": table[name].cast("float64") for k, name in enumerate(self.names)}
         rows = table.select(block=block, **held)
         if self.weight is not None:
-            rows = rows.filter((rows.w > 0) | rows.w.isnull() | rows.w.isnan())
+            rows = rows.filter((rows.w != 0).fill_null(True))
         self._check(rows, roles)
-        for k, name in enumerate(self.names):
-            x = rows[f"p{k}"]
-            p = 1 / (1 + (-x).exp()) if name in self.logits else x.clip(0.0, 1.0)
-            rows = rows.mutate(**{f"p{k}": p}) if name in self.logits or self._clipped[k] else rows
+        for role, name in names.items():
+            x, (low, high) = rows[role], self._ranges[name]
+            if name in self.logits:
+                self._ranges[name], rows = (0.0, 1.0), rows.mutate(**{role: 1 / (1 + (-x).exp())})
+            elif low < 0 or high > 1:
+                self._ranges[name], rows = (0.0, 1.0), rows.mutate(**{role: x.clip(0.0, 1.0)})
         self.rows = rows
-
-    def judged(self, table):
-        """Return the rows of the part that is judged."""
-        if self.part is None:
-            return table
-        column, value = self.part
-        return table.filter(table[column].cast("string").strip().lower() == value)
 
     def _check(self, rows, roles):
         """One look at all rows: counts, ranges, and what is missing or out of range."""
-        found = {"rows": rows.count(), "ones": rows.y.sum(), "blocks": rows.block.nunique()}
-        found["mass"] = rows.w.sum() if self.weight else rows.count()
-        found["hits"] = (rows.w * rows.y).sum() if self.weight else rows.y.sum()
-        tests = {"y": (rows.y == 0) | (rows.y == 1)}
-        tests |= {r: rows[r].between(0, hi) for r, hi in (("truth", 1), ("w", 1e300)) if r in roles}
-        if self.group:
-            tests["group"], found["groups"] = rows.group.notnull(), rows.group.nunique()
-        kinds = {"y": "0 or 1", "truth": "a probability in [0, 1]", "group": "a name",
-                 "w": "a finite weight of at least 0"}  # fmt: skip
-        for k, name in enumerate(self.names):
-            x, logit = rows[f"p{k}"], name in self.logits
-            roles, low, high = roles | {f"p{k}": name}, *((-1e150, 1e150), (-ROUNDING, 1 + ROUNDING))[not logit]
-            tests[f"p{k}"] = x.between(low, high)
-            kinds[f"p{k}"] = "a finite number" if logit else "a probability in [0, 1] (or tell scale)"
-            found |= {f"low{k}": x.min(), f"high{k}": x.max()}
-        for role, test in tests.items():
-            tests[role] = ~test.fill_null(False)
+        allowed, wrong = dict(ALLOWED), {}
+        for role, name in roles.items():
+            finite = (-1e150, 1e150, "a finite number") if name in self.logits else PROBABILITY
+            low, high, _ = allowed.setdefault(role, finite)
             if role != "group":  # some engines have NaN above all numbers
-                tests[role] |= rows[role].isnan().fill_null(True)
-            found[f"wrong_{role}"] = tests[role].cast("int64").sum()
+                wrong[role] = ~rows[role].between(low, high).fill_null(False) | rows[role].isnan()
+        wrong["y"] |= (rows.y > 0) & (rows.y < 1)
+        w = rows.w if self.weight else 1.0
+        found = {"rows": rows.count(), "ones": rows.y.sum(),
+                 "mass": (w + 0 * rows.y).sum(), "hits": (w * rows.y).sum()}  # fmt: skip
+        if self.group:
+            wrong["group"], found["groups"] = rows.group.isnull(), rows.group.nunique()
+        for role, test in wrong.items():
+            ends = {} if role == "group" else {f"low_{role}": rows[role].min(),
+                                               f"high_{role}": rows[role].max()}  # fmt: skip
+            found |= ends | {f"wrong_{role}": test.cast("int64").sum()}
         seen = self.engine.ask(rows.aggregate(**found)).iloc[0]
-        if not seen["rows"]:
+        self.size = int(seen["rows"])
+        if not self.size:
             raise ValueError(f"{self.engine.name} must have rows of weight; it has none.")
-        for role in tests:
-            if seen[f"wrong_{role}"]:
-                value = self.engine.ask(rows.filter(tests[role]).select(role).limit(1)).iat[0, 0]
-                raise ValueError(
-                    f"column {roles[role]!r} must hold {kinds[role]} in every row; "
-                    f"{int(seen[f'wrong_{role}']):,} of {int(seen['rows']):,} rows of "
-                    f"{self.engine.name} do not, such as {'nothing' if pd.isna(value) else value}."
-                )
-        if seen["ones"] in (0, seen["rows"]):
-            only = f"all {int(seen['rows']):,} rows are {seen['ones'] / seen['rows']:g}"
+        for role in [r for r in wrong if seen[f"wrong_{r}"]]:
+            value = self.engine.ask(rows.filter(wrong[role]).select(role).limit(1)).iat[0, 0]
+            raise ValueError(
+                f"column {roles[role]!r} must hold {allowed[role][2]} in every row; "
+                f"{int(seen[f'wrong_{role}']):,} of {self.size:,} rows of {self.engine.name} do "
+                f"not, such as {'nothing' if pd.isna(value) else value}."
+            )
+        if seen["ones"] in (0, self.size):
+            only = f"all {self.size:,} rows are {seen['ones'] / self.size:g}"
             raise ValueError(f"column {self.y!r} must hold both outcomes; {only}.")
-        self.size, self.total, self.share = int(seen["rows"]), seen["mass"], seen["hits"] / seen["mass"]
-        self.units, self.groups = int(seen["blocks"]), int(seen.get("groups", 0))
-        ranges = [(seen[f"low{k}"], seen[f"high{k}"]) for k in range(len(self.names))]
-        self._clipped = [low < 0 or high > 1 for low, high in ranges]
-        sigmoid = lambda x: 1 / (1 + np.exp(-np.clip(x, -700, 700)))  # noqa: E731
-        self._ranges = [
-            tuple(sigmoid(np.array(r))) if n in self.logits else tuple(np.clip(r, 0, 1))
-            for n, r in zip(self.names, ranges)
-        ]
+        self.total, self.share = seen["mass"], seen["hits"] / seen["mass"]
+        self.groups = int(seen.get("groups", 0))
+        ends = {r: (seen[f"low_{r}"], seen[f"high_{r}"]) for r in roles if r != "group"}
+        self._ranges = {name: ends[role] for role, name in roles.items() if role in ends}
 
     @property
     def kind(self):
         """What intervals resample."""
         return f"blocks of {'rows' if self.cluster is None else 'clusters'}"
+
+    @property
+    def units(self):
+        """How many blocks have rows."""
+        return len(self.sums(self.names[0]))
 
     def column(self, name):
         """Return the counts of one column, a `probnb.scale.cells.Column`; each is made once."""
@@ -168,31 +156,28 @@ class DataSet:
             k = self.names.index(check_choice(name, self.names, "column"))
             own = {r: r for r in ("block", "y", "w", "truth") if r in self.rows.columns}
             rows = self.rows.select(p=f"p{k}", **own)
-            low, high = (0.0, 1.0) if name in self.logits else self._ranges[k]
-            counts = count_column(self.engine, rows, low, high, self.bins, self.exact_auc, name)
+            ends = self._ranges[name]
+            counts = count_column(self.engine, rows, *ends, self.bins, self.exact_auc, name)
             sums = rows.group_by(block=rows.block, strip=_strip(rows.p, counts.atoms))
-            sums = sums.agg(**_terms(rows))
-            self._found[key] = counts, self.engine.ask(sums)
+            self._found[key] = counts, self.engine.ask(sums.agg(**_terms(rows)))
         return self._found[key]
 
     def sums(self, name):
         """Return sums of one column's terms by block."""
         return self._parts(name)[1].groupby("block").sum().drop(columns="strip")
 
-    def reliability_bins(self, name, bins=BINS):
-        """Return the bins of one column as `probnb.metrics.reliability_bins` does."""
-        edges, held = self.binned(name, bins)
-        return ReliabilityBins(
-            np.concatenate([[0.0], edges, [1.0]]),
-            *(held[c] / held["mass"] for c in ("sp", "ones")),
-            held["rows"].astype(int), held["mass"] / held["mass"].sum(), held["mass"] ** 2 / held["ww"],
-        )  # fmt: skip
-
     def binned(self, name, bins=BINS):
         """Return the inner edges of one column's bins, and sums of each bin's terms by name."""
         if bins not in self.bins:
             self.bins = (*self.bins, bins)
         return self.column(name).binned(bins)
+
+    def reliability_bins(self, name, bins=BINS):
+        """Return the bins of one column as `probnb.metrics.reliability_bins` does."""
+        edges, b = self.binned(name, bins)
+        means, share = (b[c] / b["mass"] for c in ("sp", "ones")), b["mass"] / self.total
+        rows = b["rows"].astype(int), share, b["mass"] ** 2 / b["ww"]
+        return ReliabilityBins(np.concatenate([[0.0], edges, [1.0]]), *means, *rows)
 
     def brier_decomposition(self, name, bins=BINS):
         """Return the parts of one column's Brier score, as `probnb.metrics.brier_decomposition`."""
@@ -211,21 +196,20 @@ class DataSet:
         """Return the arguments of `probnb.plots.reliability_grid`: cells in place of rows."""
         out = {}
         for name in self.names:
-            a = self.column(name).atoms
-            p = np.clip(a["sp"] / a["mass"], 0, 1)
-            weights = np.append(a["mass"] - a["ones"], a["ones"])
+            a, table = self.column(name).atoms, self.reliability_bins(name, bins)
+            p, weights = np.clip(a["sp"] / a["mass"], 0, 1), [a["mass"] - a["ones"], a["ones"]]
             out[name] = {"y_true": np.repeat([0, 1], len(a)), "y_prob": np.append(p, p),
-                         "weights": weights, "table": self.reliability_bins(name, bins)}  # fmt: skip
+                         "weights": np.concatenate(weights), "table": table}  # fmt: skip
         return {"y_true": None, "predictions": out, "bins": bins, "corp": True}
 
     def evaluate(self, name):
         """Return every metric of one column by name, as `probnb.metrics.evaluate` does."""
-        counts, held, terms = self.column(name), self.binned(name)[1], self.sums(name)
-        gaps = np.abs(held["ones"] - held["sp"])
-        values = {m: terms[m].sum() / self.total for m in self._rowwise()}
-        values |= {"ece": gaps.sum() / self.total, "mce": (gaps / held["mass"]).max()}
-        values |= {"ks": counts.ks, "auc": counts.auc}
-        return {m: float(values[m]) for m in computable(self.p is not None)}
+        counts, b, sums = self.column(name), self.binned(name)[1], self.sums(name).sum()
+        gaps = np.abs(b["ones"] - b["sp"])
+        values = {"ece": gaps.sum() / self.total, "mce": (gaps / b["mass"]).max(), "ks": counts.ks,
+                  "auc": counts.auc}  # fmt: skip
+        metrics = computable(self.p is not None)
+        return {m: float(values[m] if m in values else sums[m] / self.total) for m in metrics}
 
     def bootstrap(self, names=None, replicates=1000, seed=0):
         """Return metrics and resamples of whole blocks, as `probnb.metrics.bootstrap` does.
@@ -244,46 +228,42 @@ class DataSet:
         probnb.metrics.Bootstrap
             Exact values, and resamples that are the same for all columns.
         """
-        names = self.names if names is None else list(names)
-        metrics = computable(self.p is not None)
-        rng = np.random.default_rng(seed)
-        drawn = _weights(rng, check_integer(replicates, "replicates", 2), self.units, None)
-        values = np.empty((len(drawn), len(names), len(metrics)))
-        point = [self.evaluate(name) for name in names]
+        names, metrics = list(self.names if names is None else names), computable(bool(self.p))
+        replicates = check_integer(replicates, "replicates", 2)
+        drawn = _weights(np.random.default_rng(seed), replicates, self.units, None)
+        point = pd.DataFrame([self.evaluate(name) for name in names], names, metrics)
+        values = np.empty((replicates, *point.shape))
         for i, name in enumerate(names):
-            held = self._parts(name)[1]
-            place = tuple(np.unique(held[c], return_inverse=True)[1] for c in ("block", "strip"))
-            shape = tuple(held[["block", "strip"]].nunique())
-            by = {c: np.zeros(shape) for c in ("mass", "ones", "sp")}
-            for c, table in by.items():
-                table[place] = held[c]
-            by = {c: drawn @ table for c, table in by.items()}
-            ranked = Ranked(np.arange(shape[1]), by["mass"], by["ones"])
-            vars(ranked)["gap_up_to"] = np.cumsum(by["ones"] - by["sp"], axis=1)  # within strips too
-            blocks, total = self.sums(name), by["mass"].sum(axis=1)
+            blocks, held = self.sums(name), self._parts(name)[1].set_index(["block", "strip"])
+            mass, ones, sp = (
+                drawn @ held[c].unstack("strip", fill_value=0) for c in ("mass", "ones", "sp")
+            )
+            ranked = Ranked(np.arange(mass.shape[1]), mass, ones)
+            vars(ranked)["gap_up_to"] = np.cumsum(ones - sp, axis=1)  # predictions as they are
             for j, m in enumerate(metrics):
-                values[:, i, j] = (
-                    _weighted_sum(drawn, blocks[[m]].to_numpy())[:, 0] / total
-                    if m in self._rowwise() else METRICS[m].ranked(ranked)
-                )  # fmt: skip
-        return Bootstrap(pd.DataFrame(point, names, metrics), values, self.units)
-
-    def _rowwise(self):
-        return ["brier", "nll", *(["mse_p", "kl_p"] if self.p is not None else [])]
+                if METRICS[m].ranked:
+                    values[:, i, j] = METRICS[m].ranked(ranked)
+                else:
+                    values[:, i, j] = _weighted_sum(drawn, blocks[m].to_numpy()) / mass.sum(axis=1)
+        return Bootstrap(point, values, self.units)
 
 
 def _terms(rows):
     """What is summed over rows, by name."""
     p, y = rows.p, rows.y
     hit = ibis.ifelse(y == 1, p, 1 - p)
-    hit = ibis.ifelse(hit < number(CLIP), number(CLIP), ibis.ifelse(hit > 1 - CLIP, 1 - CLIP, hit))
-    terms = {"mass": 1.0 + 0 * y, "ones": y, "sp": p}
-    terms |= {"brier": (p - y) * (p - y), "nll": -hit.ln()}
+    hit = ibis.ifelse(hit < CLIP, number(CLIP), ibis.ifelse(hit > 1 - CLIP, number(1 - CLIP), hit))
+    terms = {"mass": 1.0 + 0 * y, "ones": y, "sp": p, "brier": (p - y) * (p - y), "nll": -hit.ln()}
     if "truth" in rows.columns:
         q = rows.truth
         terms |= {"mse_p": (p - q) * (p - q), "kl_p": _entropy(q, p) + _entropy(1 - q, 1 - p)}
-    weighted = "w" in rows.columns
-    return {name: (rows.w * t if weighted else t).sum() for name, t in terms.items()}
+    w = rows.w if "w" in rows.columns else 1
+    return {name: (w * term).sum() for name, term in terms.items()}
+
+
+def _entropy(a, b):
+    infinite = ibis.literal("inf").cast("float64")
+    return ibis.ifelse(a == 0, 0.0, ibis.ifelse(b == 0, infinite, a * (a / b).ln()))
 
 
 def _strip(p, atoms):
@@ -293,11 +273,6 @@ def _strip(p, atoms):
     knots = np.unique([0.0, *atoms["lo"].to_numpy()[places], 1.0])
     cells = [
         ((p - number(low)) * number(PIECES / (high - low))).floor().cast("int64") + PIECES * k
-        for k, (low, high) in enumerate(zip(knots[:-1], knots[1:]))
+        for k, (low, high) in enumerate(itertools.pairwise(knots))
     ]
     return tree(p, knots[1:-1], cells)
-
-
-def _entropy(a, b):
-    inf = ibis.literal("inf").cast("float64")
-    return ibis.ifelse(a == 0, 0.0, ibis.ifelse(b == 0, inf, a * (a / b).ln()))

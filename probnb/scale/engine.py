@@ -22,13 +22,11 @@ HASHES = 2654435761, 1597334677
 """Odd numbers whose products with a row's number spread over 32 bits."""
 
 _REMEDIES = {
-    r"No magic bytes|magic bytes not found|too small to be a Parquet": "a file is cut short, or is "
-    "no Parquet: write it again",
-    r"No space left|max_temp_directory_size|disk": "the disk is full: free some, or let TMPDIR name "
-    "a folder elsewhere",
-    r"[Oo]ut of [Mm]emory|OutOfMemory": "it needs more memory, such as -p memory 4GB",
-    r"[Cc]onversion|[Cc]ast|mismatch|CANNOT_CONVERT": "a column has another type in one of the "
-    "files, or holds what is no number",
+    "magic bytes|too small to be a Parquet": "a file is cut short or no Parquet: write it again",
+    "No space left|max_temp_directory_size": "the disk is full: free some, or let the environment "
+    "variable TMPDIR name a folder elsewhere",
+    "Out of Memory|OutOfMemory": "it needs more memory, such as -p memory 4GB",
+    "Conversion|cast|mismatch": "a column has another type in one of the files, or holds no numbers",
 }
 
 
@@ -67,7 +65,9 @@ class Engine:
     def explain(self, error):
         """Return an engine's error as a ValueError that names the file and the remedy."""
         text = str(error)
-        found = [words for pattern, words in _REMEDIES.items() if re.search(pattern, text)]
+        found = [
+            words for pattern, words in _REMEDIES.items() if re.search(pattern, text, re.IGNORECASE)
+        ]
         first = next(filter(None, map(str.strip, text.splitlines())), type(error).__name__)
         return ValueError(f"{self.name}: {'; '.join([*found[:1], first[:500]])}.")
 
@@ -89,7 +89,9 @@ class Engine:
                 schema = pa.parquet.read_schema(file)
             except (pa.ArrowException, OSError) as error:
                 raise self.explain(f"{file}: {error}") from None
-            types = {c: str(schema.field(c).type) if c in schema.names else "absent" for c in columns}
+            types = {
+                c: str(schema.field(c).type) if c in schema.names else "absent" for c in columns
+            }
             first = first or (file, types)
             for name in [c for c in columns if types[c] != first[1][c]]:
                 raise ValueError(
@@ -170,8 +172,8 @@ def _read_duckdb(names, text, engine, size, folder):
     con = ibis.duckdb.connect(memory_limit=f"{size / 2e6:.0f}MB", temp_directory=folder)
     con.raw_sql("SET preserve_insertion_order = false")
     if text:  # read once, since each question would read it again
-        names = [str(Path(folder, "rows.parquet"))] if (t := con.read_csv(names)) is not None else 0
-        con.to_parquet(t, names[0])
+        read, names = con.read_csv(names), [str(Path(folder, "rows.parquet"))]
+        con.to_parquet(read, names[0])
     return con, con.read_parquet(names, file_row_number=True).rename({ROW: "file_row_number"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ibis
 import numpy as np
 
-from ..calibrators import CALIBRATORS, to_dict
+from ..calibrators import to_dict
 from ..metrics.registry import CLIP
 from ..validation import check_choice
 from .engine import ROW, number, tree
