@@ -14,11 +14,12 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ..metrics.binning import BINS
+from ..metrics.registry import ranked_rows
 from ..metrics.sample import Sample, bin_cuts
 from .engine import number, tree
 
 CELLS = 1 << 16
-RUNS = 256
+RUNS = 16
 """Runs of cells that one question is about at most."""
 
 
@@ -94,6 +95,7 @@ def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
     deciding = several & (cut | (reach > ks) | (both & auc))
     pairs, finest, refined = 0.0, [], np.zeros(len(atoms), bool)
     parts = np.cumsum(deciding * count) // engine.chunk
+    own = [rows.y.cast("int8").name("y"), rows.p, *([rows.w] if "w" in rows.columns else [])]
     shown = {"desc": f"{name}: distinct values", "delay": 3, "leave": False}
     for part in tqdm(np.unique(parts[deciding]), **shown):
         starts, ends = _runs(deciding & (parts == part), count)
@@ -101,17 +103,18 @@ def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
             refined[start:end] = True
         edges = np.ravel([lo[starts], np.append(lo, 2.0)[ends]], order="F")
         inside = tree(rows.p, edges, [k % 2 for k in range(len(edges) + 1)]) == 1
-        own = [c for c in ("y", "p", "w") if c in rows.columns]
         found = engine.ask(rows.filter(inside).select(own))
-        ranked = Sample(*(found[c].to_numpy() for c in own)).ranked
+        if len(near := np.flatnonzero(cut & refined & (parts == part))):
+            few = [found[found["p"].between(lo[c], hi[c])] for c in near]
+            finest.append(_by_value(pd.concat(few).astype(float)))
+        held = [found.pop(c).to_numpy() for c in [*found]]
+        ranked = ranked_rows(*held) if len(held) == 2 else Sample(*held).ranked
         p, m, k = ranked.values, ranked.mass[0], ranked.ones[0]
+        del held, found, ranked  # a chunk is as large as memory allows
         firsts = np.append(np.searchsorted(p, lo), len(p))
         cell = np.repeat(np.arange(len(lo)), np.diff(firsts))
-        gap = _up_to(k - m * p, cell, firsts, before["gap"])
+        ks = max(ks, np.abs(_up_to(k - m * p, cell, firsts, before["gap"])).max())
         pairs += k @ (2 * _up_to(m - k, cell, firsts, before["zeros"]) - (m - k))
-        ks = max(ks, np.abs(gap).max())
-        few = found.iloc[np.flatnonzero(cut[np.searchsorted(lo, found["p"], side="right") - 1])]
-        finest.append(_by_value(few))
     rest = ~refined
     pairs += ones[rest] @ (2 * before["zeros"] + zeros)[rest]
     scale = 2 * ones.sum() * zeros.sum()

@@ -235,9 +235,8 @@ class DataSet:
         values = np.empty((replicates, *point.shape))
         for i, name in enumerate(names):
             blocks, held = self.sums(name), self._parts(name)[1].set_index(["block", "strip"])
-            mass, ones, sp = (
-                drawn @ held[c].unstack("strip", fill_value=0) for c in ("mass", "ones", "sp")
-            )
+            tables = (held[c].unstack(fill_value=0) for c in ("mass", "ones", "sp"))
+            mass, ones, sp = (drawn @ table.to_numpy() for table in tables)
             ranked = Ranked(np.arange(mass.shape[1]), mass, ones)
             vars(ranked)["gap_up_to"] = np.cumsum(ones - sp, axis=1)  # predictions as they are
             for j, m in enumerate(metrics):

@@ -26,7 +26,7 @@ _REMEDIES = {
     "No space left|max_temp_directory_size": "the disk is full: free some, or let the environment "
     "variable TMPDIR name a folder elsewhere",
     "Out of Memory|OutOfMemory": "it needs more memory, such as -p memory 4GB",
-    "Conversion|cast|mismatch": "a column has another type in one of the files, or holds no numbers",
+    "Conversion|cast|mismatch": "a column has another type in one of the files, or no numbers",
 }
 
 
@@ -157,7 +157,7 @@ def open_rows(path, engine="duckdb", memory="2GB"):
     names = [glob.escape(file) if Path(file).exists() else file for file in files]
     folder = tempfile.TemporaryDirectory(prefix="probnb-")
     opened = Engine(None, None, str(path), () if text else tuple(filter(_local, files)),
-                    max(1000, int(size / 400)), folder)  # fmt: skip
+                    max(1000, int(size / 200)), folder)  # fmt: skip
     try:
         read = _read_duckdb if engine == "duckdb" else _read_spark
         con, table = read(names, text, engine, size, folder.name)

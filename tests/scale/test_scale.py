@@ -198,10 +198,10 @@ def test_files_that_are_wrong_say_which(frame, tmp_path):
         frame.to_parquet(tmp_path / f"{k}.parquet")
     whole = (tmp_path / "1.parquet").read_bytes()
     (tmp_path / "1.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="1.parquet.*cut short|cut short.*1.parquet"):
+    with pytest.raises(ValueError, match=r"cut short .*1\.parquet"):
         DataSet(open_rows(tmp_path), ["single"])
     frame.astype({"single": float}).to_parquet(tmp_path / "1.parquet")
-    with pytest.raises(ValueError, match=r"one type in all files; it is double in .*1.parquet"):
+    with pytest.raises(ValueError, match=r"one type in all files; it is double in .*1\.parquet"):
         DataSet(open_rows(tmp_path), ["single"])
     with pytest.raises(ValueError, match="column must be one of .*; got 'sngle'. Did you mean"):
         DataSet(open_rows(tmp_path), ["sngle"])
