@@ -237,7 +237,7 @@ report.show("gains")
 # %%
 from probnb.report.decide import decision_curve, show_decisions
 
-decided = decision_curve(table, threshold)
+decided = decision_curve(getattr(table, "sample", table), threshold)
 show_decisions(decided)
 
 # %%

@@ -238,11 +238,12 @@ def auc(y_true, y_prob, weights=None):
 
 def auc_ranked(ranked):
     """Return the AUC under each set of weights; NaN where only one outcome has weight."""
-    scale = np.ldexp(1.0, -np.frexp(ranked.total)[1])[:, None]  # a power of two: rounds nothing
-    ones, zeros = scale * ranked.ones, scale * (ranked.mass - ranked.ones)
-    below = 2 * np.cumsum(zeros, axis=1) - zeros  # twice, ties counting half
+    ones, zeros = ranked.ones, ranked.mass - ranked.ones  # scaled: no product overflows
+    below = np.cumsum(zeros, axis=1)
+    below *= 2
+    below -= zeros  # twice, ties counting half
     with np.errstate(invalid="ignore", divide="ignore"):  # one class only: 0 / 0
-        return (ones * below).sum(axis=1) / (2 * ones.sum(axis=1) * zeros.sum(axis=1))
+        return np.vecdot(ones, below) / (2 * ones.sum(axis=1) * zeros.sum(axis=1))
 
 
 def net_benefit(y_true, y_prob, threshold, weights=None):
@@ -410,14 +411,15 @@ def ranked_rows(y, p_hat):
     The bits of numbers in [0, 1] are in their order and leave room for the outcome: to sort both as
     one number takes less time than an order by which to gather them.
     """
-    keys = ((p_hat + 0.0).view(np.uint64) << 1) | y.astype(np.uint64)  # 0.0 for -0.0
+    keys = (p_hat + 0.0).view(np.int64) << 1  # 0.0 for -0.0
+    keys |= y > 0
     keys.sort()
     ones, values = (keys & 1).astype(np.float64), (keys >> 1).view(np.float64)
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    if (new := values[1:] != values[:-1]).all():
+        return Ranked(values, np.ones((1, len(values))), ones[None])
+    starts = np.flatnonzero(np.append(True, new))
     mass = np.diff(starts, append=len(values)).astype(np.float64)
-    if len(starts) < len(values):
-        values, ones = values[starts], np.add.reduceat(ones, starts)
-    return Ranked(values, mass[None], ones[None])
+    return Ranked(values[starts], mass[None], np.add.reduceat(ones, starts)[None])
 
 
 def computable(with_truth):

@@ -61,7 +61,9 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
         opened = replace(opened, table=opened.table.filter(part == str(told["part"]).casefold()))
     scale = settings.get("scale", "auto")
     if frame.attrs["rows"] > len(frame):
-        notes.append(f"Slopes, gains and parts are those of a sample of {sample.size:,} rows.")
+        notes.append(
+            f"Slopes, gains, parts and decisions are those of a sample of {sample.size:,} rows."
+        )
         notes.append("The notes that follow are about the sample.")
     columns = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}
     data = DataSet(
@@ -98,18 +100,16 @@ def group_table(data):
     """Calibration of the 20 largest groups; as `judge.group_table`."""
     if data.group is None:
         return pd.DataFrame()
-    rows, w = data.rows, data.rows.w if data.weight else ibis.literal(1.0)
+    rows = data.rows
     largest = rows.group_by("group").agg(rows=rows.count())
     largest = largest.order_by([ibis.desc("rows"), "group"]).limit(judge.LARGEST)
     largest = list(data.engine.ask(largest)["group"])
-    kept = rows.filter(rows.group.isin(largest))
+    rows = rows.filter(rows.group.isin(largest))
+    w = rows.w if data.weight else 1.0
     sums = {f"p{k}": (w * rows[f"p{k}"]).sum() for k in range(len(data.names))}
-    sums |= {
-        "mass": (w + 0 * rows.y).sum(),
-        "ww": (w * w + 0 * rows.y).sum(),
-        "ones": (w * rows.y).sum(),
-    }
-    held = data.engine.ask(kept.group_by(["group", "block"]).agg(rows=rows.count(), **sums))
+    sums |= {"mass": (w + 0 * rows.y).sum(), "ww": (w * w + 0 * rows.y).sum()}
+    sums |= {"ones": (w * rows.y).sum(), "rows": rows.count()}
+    held = data.engine.ask(rows.group_by(["group", "block"]).agg(**sums))
     out = {}
     for label in largest:
         blocks = held[held["group"] == label].drop(columns=["group", "block"])

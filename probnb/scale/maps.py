@@ -10,6 +10,10 @@ from ..metrics.registry import CLIP
 from ..validation import check_choice
 from .engine import ROW, number, tree
 
+MAPS = ("temperature", "platt", "beta", "dirichlet", "histogram", "isotonic", "mixnmatch",
+        "mixnmatch_isotonic")  # fmt: skip
+"""Calibrators that are expressions."""
+
 
 def write_calibrated(data, name, path, fitted):
     """Write all rows with one column's calibrated probabilities beside the others, as Parquet.
@@ -23,7 +27,7 @@ def write_calibrated(data, name, path, fitted):
     path : path-like
         The file to write, whole or not at all.
     fitted : estimator
-        One of `probnb.calibrators.CALIBRATORS`, fitted to log-odds of shape (n,), such as those of
+        One of `MAPS`, from `probnb.calibrators.CALIBRATORS`, fitted to log-odds of shape (n,), such as those of
         ``data.sample``.
 
     Returns
@@ -40,9 +44,8 @@ def write_calibrated(data, name, path, fitted):
 
     check_choice(name, data.names, "column")
     table, new = data.engine.table, f"{name}_calibrated"
-    x = table[name].cast("float64")
-    written = data.judged(table).mutate(**{new: expression(fitted, x, name in data.logits)})
-    written = written.drop(ROW)
+    q = expression(fitted, table[name].cast("float64"), name in data.logits)
+    written = table.mutate(**{new: q}).drop(ROW)
     try:
         replace_file(path, lambda temporary: data.engine.con.to_parquet(written, temporary))
     except Exception as error:  # each engine has errors of its own
@@ -56,7 +59,7 @@ def expression(fitted, x, logit=False):
     Parameters
     ----------
     fitted : estimator
-        One of `CALIBRATORS`, fitted to log-odds.
+        One of `MAPS`, fitted to log-odds.
     x : ibis.expr.types.FloatingValue
         Predicted probabilities, or log-odds.
     logit : bool, default=False
@@ -68,6 +71,7 @@ def expression(fitted, x, logit=False):
         The calibrated probability.
     """
     f = to_dict(fitted)
+    check_choice(f["name"], MAPS, "fitted")
     if not logit:  # as `logits_from_probabilities`
         x = ibis.ifelse(x < CLIP, number(CLIP), ibis.ifelse(x > 1 - CLIP, number(1 - CLIP), x))
         x = (x / (1 - x)).ln()
