@@ -17,7 +17,7 @@ from ..validation import check_choice, check_integer
 from .cells import count_column
 from .engine import BLOCKS, ROW, Engine, number, spread, tree
 
-PIECES = 16
+PIECES = 10
 """Resamples are of strips of predictions: so many in each of so many pieces of equal weight."""
 
 PROBABILITY = -1e-6, 1 + 1e-6, "a probability in [0, 1], or logits"  # but for rounding
@@ -58,7 +58,7 @@ class DataSet:
     Notes
     -----
     Intervals resample 128 blocks of rows (of hashed numbers of rows within their file, or of hashed
-    clusters), not rows, with predictions in 256 strips; the values themselves are exact.
+    clusters), not rows, with predictions in 100 strips; the values themselves are exact.
     """
 
     engine: Engine
@@ -266,7 +266,7 @@ def _entropy(a, b):
 
 
 def _strip(p, atoms):
-    """Number 256 strips of about equally many rows: sixteen equal cells between 17 quantiles."""
+    """Number 100 strips of about equally many rows: ten equal cells in each tenth of the rows."""
     up_to = atoms["mass"].cumsum()
     places = np.searchsorted(up_to, up_to.iat[-1] * np.arange(1, PIECES) / PIECES)
     knots = np.unique([0.0, *atoms["lo"].to_numpy()[places], 1.0])

@@ -27,7 +27,7 @@ def write_calibrated(data, name, path, fitted):
     path : path-like
         The file to write, whole or not at all.
     fitted : estimator
-        One of `MAPS`, from `probnb.calibrators.CALIBRATORS`, fitted to log-odds of shape (n,), such as those of
+        A calibrator that `MAPS` names, fitted to log-odds of shape (n,), such as those of
         ``data.sample``.
 
     Returns
