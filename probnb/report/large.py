@@ -5,8 +5,6 @@ What an engine has no quick answer to (slopes, gains, parts) is that of a sample
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import ibis
 import numpy as np
 import pandas as pd
@@ -15,64 +13,7 @@ from scipy.special import stdtrit
 from ..metrics.binning import BINS
 from ..metrics.differences import proportion_interval
 from ..metrics.sample import FEWEST
-from ..scale import DataSet, open_rows
 from . import judge
-from .read import _find_roles, _kind, check_table
-
-ROLES = {"y": "y", "p": "p", "group": "group", "cluster": "cluster", "weight": "weight", "id": "id",
-         "split": "split", "part": "test"}  # fmt: skip
-
-
-def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True, **settings):
-    """Open predictions of any size: roles and scale from a sample, then a look at all rows.
-
-    Parameters
-    ----------
-    path, columns, engine, memory
-        As in `probnb.report.read_predictions`.
-    exact_auc : bool, default=True
-        As in `probnb.scale.DataSet`.
-    **settings
-        As in `probnb.report.check_table`, but for repeated outcomes.
-
-    Returns
-    -------
-    probnb.scale.DataSet
-        The checked rows; its ``sample`` is a `PredictionTable`.
-    """
-    k, n = settings.pop("k", None), settings.pop("n", None)
-    if k is not None or n is not None:
-        raise ValueError(f"k and n must be None with an engine; got {k!r} and {n!r}.")
-    opened = open_rows(path, engine, memory)
-    frame = opened.sample(judge.FIT_ROWS)
-    frame.index.name = "row of the sample"
-    sample = check_table(frame, columns, **settings)
-    told = ROLES | settings
-    wanted = {role: told[role] for role in [*ROLES][1:-1]}
-    roles = _find_roles([*frame], told["y"], wanted)
-    notes = [f"Read {frame.attrs['rows']:,} rows of {opened.name} with {engine}."]
-    if "id" in roles and "cluster" not in roles:
-        ids = opened.table.aggregate(ids=opened.table[roles["id"]].approx_nunique())
-        if int(opened.ask(ids).iat[0, 0]) < 0.9 * frame.attrs["rows"]:
-            roles["cluster"] = roles["id"]
-            notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
-    if "split" in roles and not any(n.startswith("No row is of part") for n in sample.notes):
-        part = opened.table[roles["split"]].cast("string").strip().lower()
-        opened = replace(opened, table=opened.table.filter(part == str(told["part"]).casefold()))
-    scale = settings.get("scale", "auto")
-    if frame.attrs["rows"] > len(frame):
-        notes.append(
-            f"Slopes, gains, parts and decisions are those of a sample of {sample.size:,} rows."
-        )
-        notes.append("The notes that follow are about the sample.")
-    columns = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}
-    data = DataSet(
-        opened, sample.names, **columns,
-        logits=tuple(c for c in sample.names if _kind(frame, c, scale) == "logit"),
-        exact_auc=exact_auc, notes=(*notes, *sample.notes),
-    )  # fmt: skip
-    data.sample = sample
-    return data
 
 
 def resample(data, replicates=1000, seed=0):

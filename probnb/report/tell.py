@@ -172,11 +172,9 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
     >>> report.in_short()[:33]
     '**careful** has the lowest Brier '
     """
-    by, rows = judge, table
-    if not isinstance(table, PredictionTable):
+    by, rows = judge, getattr(table, "sample", table)
+    if rows is not table:
         from . import large as by  # here, since engines are an extra
-
-        rows = table.sample
     boot = by.resample(table, replicates, seed)
     tables = {
         "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),
