@@ -139,7 +139,7 @@ def decomposition_table(table, bins=BINS):
     if check_integer(bins, "bins") > table.size:
         raise ValueError(f"bins must be at most the number of rows, {table.size}; got {bins}.")
     rows = {}
-    for name in table.names:
+    for name in table.predictions:
         parts = table.brier_decomposition(name, bins)
         within = parts.within_variance - 2 * parts.within_covariance
         rows[name] = vars(parts) | {"brier": parts.total, "within": within}

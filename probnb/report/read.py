@@ -81,11 +81,6 @@ class PredictionTable:
         """How many groups there are."""
         return 0 if self.group is None else len(pd.unique(self.group))
 
-    @property
-    def names(self):
-        """Columns of predictions."""
-        return list(self.predictions)
-
     def brier_decomposition(self, name, bins):
         """Return the parts of one column's Brier score."""
         return brier_decomposition(self.y, self.predictions[name], bins, self.weight)

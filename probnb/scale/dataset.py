@@ -136,6 +136,11 @@ class DataSet:
         self._ranges = {name: ends[role] for role, name in roles.items() if role in ends}
 
     @property
+    def predictions(self):
+        """Names of the columns of predictions, in place of the columns."""
+        return self.names
+
+    @property
     def kind(self):
         """What intervals resample."""
         return f"blocks of {'rows' if self.cluster is None else 'clusters'}"
