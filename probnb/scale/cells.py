@@ -19,8 +19,9 @@ from ..metrics.sample import Sample, bin_cuts
 from .engine import number, tree
 
 CELLS = 1 << 16
+TINY = 1e-300  # predictions less apart are not told apart by cells
 RUNS = 16
-"""Runs of cells that one question is about at most."""
+"""Runs of cells that one question is about at most; more cost more than the rows between."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
         The counts.
     """
     atoms = _count_cells(engine, rows, low, high)
-    while len(big := atoms[(atoms["rows"] > engine.chunk) & (atoms["lo"] < atoms["hi"])]):
+    while len(big := atoms[(atoms["rows"] > engine.chunk) & (atoms["hi"] - atoms["lo"] > TINY)]):
         finer = [_count_cells(engine, rows, lo, hi) for lo, hi in zip(big["lo"], big["hi"])]
         atoms = pd.concat([atoms.drop(big.index), *finer], ignore_index=True)
     atoms = atoms.sort_values("lo", ignore_index=True)
@@ -126,7 +127,7 @@ def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
 
 def _count_cells(engine, rows, low, high):
     """Return the sums of equal cells from the least to the largest prediction."""
-    scale = CELLS / (high - low) if high - low > 1e-300 else 0.0
+    scale = CELLS / (high - low) if high - low > TINY else 0.0
     part = rows.filter(rows.p.between(number(low), number(high)))
     cell = ((part.p - number(low)) * number(scale)).floor().cast("int64")
     p, y, n = part.p, part.y, part.count()
