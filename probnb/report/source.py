@@ -108,8 +108,8 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
         notes.append("The notes that follow are about the sample.")
     columns = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}
     data = DataSet(
-        opened, sample.names, **columns,
-        logits=tuple(c for c in sample.names if _kind(frame, c, scale) == "logit"),
+        opened, [*sample.predictions], **columns,
+        logits=tuple(c for c in sample.predictions if _kind(frame, c, scale) == "logit"),
         exact_auc=exact_auc, notes=(*notes, *sample.notes),
     )  # fmt: skip
     data.sample = sample
