@@ -32,7 +32,10 @@
 # much a row counts; `split` to which part of the data it belongs (those of part `test` are judged); and
 # `p` is taken for the true probability, which only simulated data have. Other names are set by parameters
 # of the same names: `-p y died -p columns "old, new"`; `-p weight None` takes the role away. What cannot be
-# read for certain is refused, with the place in the file and what to do. On the page that you are
+# read for certain is refused, with the place in the file and what to do. Files that memory does not hold
+# are left to an engine: with `-p engine duckdb -p memory 2GB` (or a Spark's master for `engine`)
+# `predictions` may also be a folder or a glob of CSV or Parquet. Its values are those of all rows; its
+# intervals resample 128 blocks of rows, and what is told of a sample only, the page says. On the page that you are
 # reading, three models drawn by a program stand in for the file.
 
 # %% tags=["parameters"]
@@ -54,6 +57,9 @@ threshold = None  # probability from which on you would act: 0.2, or several as 
 bins = 15  # of the diagrams and the decomposition
 replicates = 1000  # of the bootstrap; fewer for large files
 seed = 0
+engine = None  # for files beyond memory: duckdb, or a Spark's master such as local[2]
+memory = "2GB"  # what an engine may take
+exact_auc = True  # with an engine, most of the work; False: to about 0.00001
 
 # %% tags=["remove-cell"]
 from probnb.notebook import check_parameters, find_path
@@ -61,9 +67,9 @@ from probnb.notebook import check_parameters, find_path
 check_parameters(
     globals(),
     "predictions columns y p group cluster weight id split part k n scale reference threshold "
-    "bins replicates seed",
+    "bins replicates seed engine memory exact_auc",
 )
-if predictions is not None:
+if predictions is not None and engine is None:
     find_path(predictions, "predictions")
 
 from probnb.validation import check_choice, check_integer, check_numbers
@@ -88,7 +94,8 @@ from probnb.report import make_report, read_predictions
 
 table = read_predictions(
     predictions, columns, y=y, p=p, group=group, cluster=cluster, weight=weight, id=id,
-    split=split, part=part, scale=scale, k=k, n=n,
+    split=split, part=part, scale=scale, k=k, n=n, engine=engine, memory=memory,
+    exact_auc=exact_auc,
 )  # fmt: skip
 report = make_report(table, reference, bins, replicates, seed)
 
@@ -168,9 +175,7 @@ report.show("distances")
 # %% mystnb={"image": {"alt": "Reliability diagram of each column of predictions: observed frequency against predicted probability by quantile bin with its interval, over a histogram of the predictions."}}
 from probnb.plots import reliability_grid
 
-axes = reliability_grid(
-    table.y, table.predictions, p=table.p, bins=bins, corp=table.p is None, weights=table.weight
-)
+axes = reliability_grid(**table.drawn(bins))
 
 # %% [markdown]
 # ## What the Brier score is made of
@@ -232,7 +237,7 @@ report.show("gains")
 # %%
 from probnb.report.decide import decision_curve, show_decisions
 
-decided = decision_curve(table, threshold)
+decided = decision_curve(getattr(table, "sample", table), threshold)
 show_decisions(decided)
 
 # %% mystnb={"image": {"alt": "Net benefit of acting on each column of predictions against the threshold of probability, beside acting on everybody and on nobody."}}

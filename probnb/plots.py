@@ -206,7 +206,7 @@ MAX_POINTS = 5000  # of a scatter: more only darken it
 
 
 def reliability_diagram(
-    y_true, y_prob, ax=None, bins=15, interval=True, corp=False, p=None, weights=None
+    y_true, y_prob, ax=None, bins=15, interval=True, corp=False, p=None, weights=None, table=None
 ):
     """Mean outcome against mean prediction, by quantile bin of the predictions.
 
@@ -231,6 +231,8 @@ def reliability_diagram(
         (at most 5,000 rows, evenly spaced over the order of the predictions).
     weights : array-like of shape (n,), optional
         Weight of each row; bars are then those of Kish's effective number of rows.
+    table : probnb.metrics.ReliabilityBins, optional
+        The bins to draw, where the rows are but cells of all rows.
 
     Returns
     -------
@@ -245,7 +247,7 @@ def reliability_diagram(
     """
     y, p_hat = check_pair(y_true, y_prob)
     ax = plt.subplots(figsize=(4.2, 4.6), layout="constrained")[1] if ax is None else ax
-    table = reliability_bins(y, p_hat, bins, weights)
+    table = reliability_bins(y, p_hat, bins, weights) if table is None else table
     ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], lw=1, zorder=1)
     ax.set(xlabel="Predicted probability", ylabel="Observed frequency", aspect="equal")
     ax.set(xlim=(-0.02, 1.02), ylim=(-STRIP - 0.03, 1.02), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
@@ -285,7 +287,7 @@ def reliability_grid(y_true, predictions, p=None, columns=4, weights=None, **kwa
     y_true : array-like of shape (n,)
         Outcomes, 0 or 1.
     predictions : mapping of str to array-like of shape (n,), or DataFrame
-        Predicted probabilities of outcome 1 by method.
+        Predicted probabilities of outcome 1 by method, or arguments of `reliability_diagram`.
     p : array-like of shape (n,), optional
         True probabilities, drawn as points.
     columns : int, default=4
@@ -313,9 +315,12 @@ def reliability_grid(y_true, predictions, p=None, columns=4, weights=None, **kwa
     facets = sns.FacetGrid(frame, col="method", col_wrap=columns, height=height, aspect=1 / 1.3)
     facets.set_titles("")
     for name, ax in facets.axes_dict.items():
-        p_hat = predictions[name]
-        reliability_diagram(y_true, p_hat, ax=ax, p=p, weights=weights, **kwargs)
-        title = f"{name}\nBrier {brier(y_true, p_hat, weights):.3f}".replace("$", r"\$")
+        rows = {"y_true": y_true, "y_prob": predictions[name], "weights": weights}
+        if isinstance(predictions[name], dict):  # cells of rows that no memory holds
+            rows = predictions[name]
+        reliability_diagram(ax=ax, p=p, **rows, **kwargs)
+        score = brier(rows["y_true"], rows["y_prob"], rows["weights"])
+        title = f"{name}\nBrier {score:.3f}".replace("$", r"\$")
         ax.set_title(title, loc="left", fontsize=9)
         ax.set(xlabel="", ylabel="")
     figure, (handles, labels) = facets.figure, ax.get_legend_handles_labels()

@@ -124,15 +124,15 @@ class Bootstrap:
 
 
 def bootstrap(
-    y, predictions, p=None, replicates=1000, seed=0, metrics=None, groups=None, progress=True,
+    y, predictions=None, p=None, replicates=1000, seed=0, metrics=None, groups=None, progress=True,
     weights=None, votes=None,
 ):  # fmt: skip
     """Resample rows, or whole groups of rows, and compute every metric of every method.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Outcomes, 0 or 1.
+    y : array-like of shape (n,), or probnb.scale.DataSet
+        Outcomes, 0 or 1. A data set holds all else, and `predictions` may name some of its columns.
     predictions : mapping of str to array-like of shape (n,), or DataFrame
         Predicted probabilities of outcome 1, one entry or column per method.
     p : array-like of shape (n,), optional
@@ -180,6 +180,8 @@ def bootstrap(
     >>> bool(result.difference("good", "flat").loc["brier", "high"] < 0)
     True
     """
+    if hasattr(y, "bootstrap"):
+        return y.bootstrap(predictions, replicates, seed)
     samples, kept = _check_methods(y, predictions, p, weights, votes)
     known = computable(p is not None or votes is not None)
     metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..calibrators import CALIBRATORS, PlattScaling, gain_parts, logits_from_probabilities
 from ..calibrators.base import cross_fit_folds
-from ..metrics.binning import BINS, brier_decomposition, ece, reliability_bins
+from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
 from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
@@ -136,11 +136,11 @@ def decomposition_table(table, bins=BINS):
         One row per column: ``brier = calibration + refinement + within`` (the terms within bins)
         and ``refinement = uncertainty - resolution``.
     """
-    if check_integer(bins, "bins") > len(table.y):
-        raise ValueError(f"bins must be at most the number of rows, {len(table.y)}; got {bins}.")
+    if check_integer(bins, "bins") > table.size:
+        raise ValueError(f"bins must be at most the number of rows, {table.size}; got {bins}.")
     rows = {}
-    for name, p_hat in table.predictions.items():
-        parts = brier_decomposition(table.y, p_hat, bins, table.weight)
+    for name in table.predictions:
+        parts = table.brier_decomposition(name, bins)
         within = parts.within_variance - 2 * parts.within_covariance
         rows[name] = vars(parts) | {"brier": parts.total, "within": within}
     columns = ["brier", "calibration", "refinement", "within", "uncertainty", "resolution"]
@@ -191,16 +191,38 @@ def _how_off(table, p_hat):
     bias, std, _, _ = _mean(table, p_hat - y)
     out = {"order": order, "bias": bias, "slope": slope, "ece": ece(y, p_hat, weights=w)}
     out |= {"slope_low": slope - 1.96 * error, "slope_high": slope + 1.96 * error}
+    clustered = None if table.cluster is None else (bias, std, table.units)
+    return out | departures(misses, spread, w.sum(), clustered)
+
+
+def departures(misses, spread, total, clustered=None):
+    """What chance says of outcomes less predictions, from their sums and variances by bin.
+
+    Parameters
+    ----------
+    misses, spread : ndarray of shape (K,)
+        Weighted sums of ``y - p_hat`` by bin, and their variances if the predictions are right.
+    total : float
+        Weight of all rows.
+    clustered : (float, float, int), optional
+        Bias, its error and the number of clusters, where rows depend on each other.
+
+    Returns
+    -------
+    dict of str to float
+        ``bias_p``, ``bins_p`` and ``ece_null`` of `calibration_table`.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if table.cluster is not None:
-            p = 2 * student.sf(abs(bias / std), table.units - 1)
-            return out | {"bias_p": p, "bins_p": np.nan, "ece_null": np.nan}
-        z = np.nan_to_num(misses.sum() / np.sqrt(variance.sum()))
+        if clustered is not None:
+            bias, std, units = clustered
+            p = 2 * student.sf(abs(bias / std), units - 1)
+            return {"bias_p": p, "bins_p": np.nan, "ece_null": np.nan}
+        z = np.nan_to_num(misses.sum() / np.sqrt(spread.sum()))
         parts = np.where(misses == 0, 0, misses**2 / spread)  # certain, and right or wrong
-    return out | {
+    return {
         "bias_p": 2 * norm.sf(abs(z)),
         "bins_p": chi2.sf(parts.sum(), len(parts)),
-        "ece_null": np.sqrt(2 / np.pi * spread).sum() / w.sum(),
+        "ece_null": np.sqrt(2 / np.pi * spread).sum() / total,
     }
 
 

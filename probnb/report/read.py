@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from ..metrics.binning import brier_decomposition
 from ..metrics.votes import check_votes
-from ..notebook import find_path
-from ..tables import column, find_column, read_table
-from ..validation import check_choice, check_integer
+from ..tables import column, find_column
+from ..validation import check_choice
 
 SCALES = ("auto", "probability", "logit", "each")
 ROUNDING = 1e-6
@@ -59,40 +59,36 @@ class PredictionTable:
     @property
     def units(self):
         """How many rows, or clusters of them, are independent of each other."""
-        return len(self.y) if self.cluster is None else len(pd.unique(self.cluster))
+        return self.size if self.cluster is None else len(pd.unique(self.cluster))
 
+    @property
+    def kind(self):
+        """What intervals resample."""
+        return "rows" if self.cluster is None else "clusters"
 
-def read_predictions(path=None, columns=None, **settings):
-    """Read a file of predictions.
+    @property
+    def size(self):
+        """How many rows there are."""
+        return len(self.y)
 
-    Parameters
-    ----------
-    path : path-like, optional
-        A file that `probnb.tables.read_table` reads; by default the example of
-        `draw_example`. A relative path follows `probnb.notebook.find_path`.
-    columns : list of str, or str with commas, optional
-        Prediction columns; by default every numeric column that may be one.
-    **settings
-        As in `check_table`.
+    @property
+    def share(self):
+        """Share of outcome 1, of the weight where rows have some."""
+        return np.average(self.y, weights=self.weight)
 
-    Returns
-    -------
-    PredictionTable
-        The checked rows.
+    @property
+    def groups(self):
+        """How many groups there are."""
+        return 0 if self.group is None else len(pd.unique(self.group))
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file; the message names the places that were tried.
-    ValueError
-        If the file cannot be read, or its contents fail the checks of `check_table`.
-    """
-    if path is None:
-        return check_table(draw_example(), columns, **settings)
-    path = find_path(path, "predictions")
-    frame = read_table(path)
-    table = check_table(frame, columns, **settings)
-    return replace(table, notes=(f"Read {len(frame):,} rows of {path.name}.", *table.notes))
+    def brier_decomposition(self, name, bins):
+        """Return the parts of one column's Brier score."""
+        return brier_decomposition(self.y, self.predictions[name], bins, self.weight)
+
+    def drawn(self, bins):
+        """Return the arguments of `probnb.plots.reliability_grid`."""
+        return {"y_true": self.y, "predictions": self.predictions, "p": self.p, "bins": bins,
+                "corp": self.p is None, "weights": self.weight}  # fmt: skip
 
 
 def check_table(
@@ -235,45 +231,6 @@ def _kind(frame, name, scale):
         f"{frame.index.name or 'row'} {frame.index[row]}. If these are percentages, divide them by "
         "100; if log probabilities, exp them; to judge logits, set scale to 'logit'."
     )
-
-
-def draw_example(n=3000, seed=0):
-    """Draw predictions of three models whose faults are known, with the truth beside them.
-
-    Parameters
-    ----------
-    n : int, default=3000
-        Number of rows.
-    seed : int, default=0
-        Seed; the same seed draws the same rows.
-
-    Returns
-    -------
-    DataFrame of shape (n, 6)
-        Outcomes ``y``, true probabilities ``p``, ``group`` (north or south), and three models:
-        ``careful`` knows the truth but for a little noise, ``overconfident`` has the same logits
-        twice as large, ``noisy`` has more noise, and is 0.7 too high (in log-odds) in the south.
-
-    Raises
-    ------
-    ValueError
-        If `n` is not a positive integer.
-
-    Examples
-    --------
-    >>> list(draw_example(10))
-    ['y', 'p', 'group', 'careful', 'overconfident', 'noisy']
-    """
-    rng = np.random.default_rng(seed)
-    s = rng.normal(-0.6, 1.1, check_integer(n, "n"))
-    south = rng.random(n) < 0.3
-    careful = s + rng.normal(0, 0.15, n)
-    noisy = s + rng.normal(0, 0.8, n) + 0.7 * south
-    logits = {"p": s, "careful": careful, "overconfident": 2 * careful, "noisy": noisy}
-    frame = expit(pd.DataFrame(logits))
-    frame.insert(0, "y", (rng.random(n) < frame["p"]).astype(int))
-    frame.insert(2, "group", np.where(south, "south", "north"))
-    return frame
 
 
 USUAL = ("p", "group", "cluster", "weight", "id", "split")

@@ -6,7 +6,6 @@ import math
 import re
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from ..calibrators import CALIBRATORS, PARTS
@@ -88,22 +87,20 @@ class Report:
 
     def what_was_read(self):
         """What was read, how it was understood, and what intervals and verdicts rest on."""
-        table, units = self.table, self.table.units
-        kind = "rows" if table.cluster is None else "clusters"
-        share = np.average(table.y, weights=table.weight)
+        table, units, kind = self.table, self.table.units, self.table.kind
         notes = [
             *table.notes,
-            f"{len(table.y):,} rows, {share:.2%} with outcome 1.",
+            f"{table.size:,} rows, {table.share:.2%} with outcome 1.",
             "Intervals cover 95 %; those of metrics and differences rest on "
             f"{len(self.boot.samples):,} resamples of {units:,} {kind}.",
             f"A verdict that a column is off (mean, bins, inverted) has p < {DOUBT}.",
         ]
         if units < FEWEST:
             notes.append(f"Fewer than {FEWEST} {kind} ({units}): no interval can be had.")
-        elif kind == "clusters" and units < FEW:
+        elif "clusters" in kind and units < FEW:
             notes.append(f"{units} clusters are few: intervals may be too short.")
-        if table.group is not None and (count := len(pd.unique(table.group))) > judge.LARGEST:
-            notes.append(f"Of {count:,} groups, the {judge.LARGEST} largest are shown.")
+        if table.groups > judge.LARGEST:
+            notes.append(f"Of {table.groups:,} groups, the {judge.LARGEST} largest are shown.")
         return Text("\n".join(f"- {note}" for note in notes))
 
     def cells(self, part):
@@ -146,8 +143,9 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
 
     Parameters
     ----------
-    table : PredictionTable
-        From `read_predictions` or `check_table`.
+    table : PredictionTable or probnb.scale.DataSet
+        From `read_predictions` or `check_table`. The slope, the gains and the parts of a data set
+        are those of a sample, as its notes say; all else is of all rows.
     reference : str, optional
         Compare each other column with this one; by default all pairs.
     bins : int, default=15
@@ -174,16 +172,19 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
     >>> report.in_short()[:33]
     '**careful** has the lowest Brier '
     """
-    boot = judge.resample(table, replicates, seed)
+    by, rows = judge, getattr(table, "sample", table)
+    if rows is not table:
+        from . import large as by  # here, since engines are an extra
+    boot = by.resample(table, replicates, seed)
     tables = {
         "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),
         "pairs": judge.paired_table(boot, reference),
         "decomposition": judge.decomposition_table(table, bins),
-        "distances": judge.distance_table(table),
-        "calibration": judge.calibration_table(table),
-        "groups": judge.group_table(table),
-        "gains": judge.calibration_gains(table, seed=seed),
-        "parts": judge.gain_parts_table(table, reference, seed),
+        "distances": judge.distance_table(rows),
+        "calibration": by.calibration_table(table),
+        "groups": by.group_table(table),
+        "gains": judge.calibration_gains(rows, seed=seed),
+        "parts": judge.gain_parts_table(rows, reference, seed),
     }
     return Report(table, boot, tables)
 

@@ -1,0 +1,155 @@
+"""Predictions from where they are: a file that memory holds, or files that an engine reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from ..notebook import find_path
+from ..tables import read_table
+from ..validation import check_integer
+from .judge import FIT_ROWS
+from .read import _find_roles, _kind, check_table
+
+ROLES = {"y": "y", "p": "p", "group": "group", "cluster": "cluster", "weight": "weight", "id": "id",
+         "split": "split", "part": "test"}  # fmt: skip
+
+
+def read_predictions(
+    path=None, columns=None, engine=None, memory="2GB", exact_auc=True, **settings
+):
+    """Read a file of predictions.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        A file that `probnb.tables.read_table` reads; by default the example of
+        `draw_example`. A relative path follows `probnb.notebook.find_path`.
+    columns : list of str, or str with commas, optional
+        Prediction columns; by default every numeric column that may be one.
+    engine : str, optional
+        Leave the rows where they are and let an engine read them: ``duckdb``, or the master of a
+        Spark, such as ``local[2]``. `path` may then be a folder or a glob, of CSV or Parquet.
+    memory : str, default="2GB"
+        What an engine may take.
+    exact_auc : bool, default=True
+        As in `probnb.scale.DataSet`, for an engine.
+    **settings
+        As in `check_table`.
+
+    Returns
+    -------
+    PredictionTable or probnb.scale.DataSet
+        The checked rows, the latter with an engine.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file; the message names the places that were tried.
+    ValueError
+        If the file cannot be read, or its contents fail the checks of `check_table`.
+    """
+    if path is None:
+        return check_table(draw_example(), columns, **settings)
+    if engine is not None:
+        return read_large(path, columns, engine, memory, exact_auc, **settings)
+    path = find_path(path, "predictions")
+    frame = read_table(path)
+    table = check_table(frame, columns, **settings)
+    return replace(table, notes=(f"Read {len(frame):,} rows of {path.name}.", *table.notes))
+
+
+def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True, **settings):
+    """Open predictions of any size: roles and scale from a sample, then a look at all rows.
+
+    Parameters
+    ----------
+    path, columns, engine, memory
+        As in `probnb.report.read_predictions`.
+    exact_auc : bool, default=True
+        As in `probnb.scale.DataSet`.
+    **settings
+        As in `probnb.report.check_table`, but for repeated outcomes.
+
+    Returns
+    -------
+    probnb.scale.DataSet
+        The checked rows; its ``sample`` is a `PredictionTable`.
+    """
+    from ..scale import DataSet, open_rows  # here, since engines are an extra
+
+    k, n = settings.pop("k", None), settings.pop("n", None)
+    if k is not None or n is not None:
+        raise ValueError(f"k and n must be None with an engine; got {k!r} and {n!r}.")
+    opened = open_rows(path, engine, memory)
+    frame = opened.sample(FIT_ROWS)
+    frame.index.name = "row of the sample"
+    sample = check_table(frame, columns, **settings)
+    told = ROLES | settings
+    wanted = {role: told[role] for role in [*ROLES][1:-1]}
+    roles = _find_roles([*frame], told["y"], wanted)
+    notes = [f"Read {frame.attrs['rows']:,} rows of {opened.name} with {engine}."]
+    if "id" in roles and "cluster" not in roles:
+        ids = opened.table.aggregate(ids=opened.table[roles["id"]].approx_nunique())
+        if int(opened.ask(ids).iat[0, 0]) < 0.9 * frame.attrs["rows"]:
+            roles["cluster"] = roles["id"]
+            notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
+    if "split" in roles and not any(n.startswith("No row is of part") for n in sample.notes):
+        part = opened.table[roles["split"]].cast("string").strip().lower()
+        opened = replace(opened, table=opened.table.filter(part == str(told["part"]).casefold()))
+    scale = settings.get("scale", "auto")
+    if frame.attrs["rows"] > len(frame):
+        notes.append(
+            f"Slopes, gains, parts and decisions are those of a sample of {sample.size:,} rows."
+        )
+        notes.append("The notes that follow are about the sample.")
+    columns = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}
+    data = DataSet(
+        opened, [*sample.predictions], **columns,
+        logits=tuple(c for c in sample.predictions if _kind(frame, c, scale) == "logit"),
+        exact_auc=exact_auc, notes=(*notes, *sample.notes),
+    )  # fmt: skip
+    data.sample = sample
+    return data
+
+
+def draw_example(n=3000, seed=0):
+    """Draw predictions of three models whose faults are known, with the truth beside them.
+
+    Parameters
+    ----------
+    n : int, default=3000
+        Number of rows.
+    seed : int, default=0
+        Seed; the same seed draws the same rows.
+
+    Returns
+    -------
+    DataFrame of shape (n, 6)
+        Outcomes ``y``, true probabilities ``p``, ``group`` (north or south), and three models:
+        ``careful`` knows the truth but for a little noise, ``overconfident`` has the same logits
+        twice as large, ``noisy`` has more noise, and is 0.7 too high (in log-odds) in the south.
+
+    Raises
+    ------
+    ValueError
+        If `n` is not a positive integer.
+
+    Examples
+    --------
+    >>> list(draw_example(10))
+    ['y', 'p', 'group', 'careful', 'overconfident', 'noisy']
+    """
+    rng = np.random.default_rng(seed)
+    s = rng.normal(-0.6, 1.1, check_integer(n, "n"))
+    south = rng.random(n) < 0.3
+    careful = s + rng.normal(0, 0.15, n)
+    noisy = s + rng.normal(0, 0.8, n) + 0.7 * south
+    logits = {"p": s, "careful": careful, "overconfident": 2 * careful, "noisy": noisy}
+    frame = expit(pd.DataFrame(logits))
+    frame.insert(0, "y", (rng.random(n) < frame["p"]).astype(int))
+    frame.insert(2, "group", np.where(south, "south", "north"))
+    return frame

@@ -1,0 +1,113 @@
+"""Calibrators as expressions: fitted to a sample in memory, applied to all rows by the engine."""
+
+from __future__ import annotations
+
+import ibis
+import numpy as np
+
+from ..calibrators import to_dict
+from ..metrics.registry import CLIP
+from ..validation import check_choice
+from .engine import ROW, number, tree
+
+MAPS = ("temperature", "platt", "beta", "dirichlet", "histogram", "isotonic", "mixnmatch",
+        "mixnmatch_isotonic")  # fmt: skip
+"""Calibrators that are expressions."""
+
+
+def write_calibrated(data, name, path, fitted):
+    """Write all rows with one column's calibrated probabilities beside the others, as Parquet.
+
+    Parameters
+    ----------
+    data : DataSet
+        The rows; those that it judges are written, with the columns of their files.
+    name : str
+        The column of predictions.
+    path : path-like
+        The file to write, whole or not at all.
+    fitted : estimator
+        A calibrator that `MAPS` names, fitted to log-odds of shape (n,), such as those of
+        ``data.sample``.
+
+    Returns
+    -------
+    str
+        The new column's name, ``NAME_calibrated``.
+
+    Raises
+    ------
+    ValueError
+        If the column is unknown, or the file cannot be written (a full disk).
+    """
+    from ..store import replace_file  # here, since it takes torch
+
+    check_choice(name, data.names, "column")
+    table, new = data.engine.table, f"{name}_calibrated"
+    q = expression(fitted, table[name].cast("float64"), name in data.logits)
+    written = table.mutate(**{new: q}).drop(ROW)
+    try:
+        replace_file(path, lambda temporary: data.engine.con.to_parquet(written, temporary))
+    except Exception as error:  # each engine has errors of its own
+        raise data.engine.explain(error) from error
+    return new
+
+
+def expression(fitted, x, logit=False):
+    """Return a fitted calibrator's probability of outcome 1 as an expression.
+
+    Parameters
+    ----------
+    fitted : estimator
+        One of `MAPS`, fitted to log-odds.
+    x : ibis.expr.types.FloatingValue
+        Predicted probabilities, or log-odds.
+    logit : bool, default=False
+        Whether `x` holds log-odds.
+
+    Returns
+    -------
+    ibis.expr.types.FloatingValue
+        The calibrated probability.
+    """
+    f = to_dict(fitted)
+    check_choice(f["name"], MAPS, "fitted")
+    if not logit:  # as `logits_from_probabilities`
+        x = ibis.ifelse(x < CLIP, number(CLIP), ibis.ifelse(x > 1 - CLIP, number(1 - CLIP), x))
+        x = (x / (1 - x)).ln()
+    match f["name"]:
+        case "temperature":
+            return _expit(x / f["temperature_"])
+        case "platt":
+            return _expit(x * f["coef_"][0][0] + f["intercept_"][0])
+        case "beta":
+            return _expit(_log_expit(x) * f["a_"] - _log_expit(-x) * f["b_"] + f["c_"])
+        case "dirichlet":
+            (d, _), (_, a) = f["weights_"]
+            c = f["intercepts_"][1] - f["intercepts_"][0]
+            return _expit(_log_expit(x) * a - _log_expit(-x) * d + c)
+        case "histogram":
+            return tree(x, f["edges_"], list(map(number, f["probabilities_"])))
+        case "isotonic":
+            return _lines(x, f["thresholds_"], f["values_"])
+    first, second, third = f["weights_"]
+    mixed = _expit(x / f["temperature_"]) * first + _expit(x) * second + third / 2
+    return mixed if f["thresholds_"] is None else _lines(mixed, f["thresholds_"], f["values_"])
+
+
+def _lines(x, ends, heights):
+    """Steps joined by lines, level beyond the outermost, as `numpy.interp`."""
+    slopes = np.diff(heights) / np.diff(ends)
+    between = [
+        number(h) + (x - number(e)) * number(s) if s else number(h)
+        for e, h, s in zip(ends, heights, slopes)
+    ]
+    return tree(x, ends, [number(heights[0]), *between, number(heights[-1])])
+
+
+def _expit(x):
+    return 1 / (1 + (-x).exp())
+
+
+def _log_expit(x):  # neither part overflows
+    return ibis.ifelse(x < 0, x, 0.0) - (1 + (-x.abs()).exp()).ln()

@@ -1,0 +1,230 @@
+"""Numbers of an engine are those of the same rows in memory, and files that are wrong say so."""
+
+import importlib.util
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from probnb import metrics
+from probnb.calibrators import CALIBRATORS, logits_from_probabilities
+from probnb.report import make_report, read_predictions
+from probnb.scale import DataSet, open_rows, write_calibrated
+from probnb.scale.maps import MAPS
+
+N = 4000
+ODD = 'a "quoted"; DROP TABLE rows; --'
+
+
+def draw(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 3, n)
+    y = (rng.random(n) < p).astype(np.int8)
+    p32 = p.astype(np.float32)
+    return pd.DataFrame({
+        "y": y, "single": p32, "tied": np.round(p, 1), "far": 2 * np.log(p / (1 - p)),
+        "tiny": p32 * np.float32(1e-9), ODD: np.where(rng.random(n) < 0.5, 0.3, p), "truth": p,
+        "w": rng.integers(0, 4, n), "group": rng.choice(["north", "south"], n),
+        "day": rng.integers(0, 40, n),
+    })  # fmt: skip
+
+
+COLUMNS = ["single", "tied", "far", "tiny", ODD]
+
+
+def in_memory(frame, name):
+    return expit(frame[name]) if name == "far" else frame[name]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return draw()
+
+
+@pytest.fixture(scope="module")
+def opened(frame, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows 'of' [many]")
+    frame[:1500].to_parquet(folder / "a.parquet")
+    frame[1500:].to_parquet(folder / "b.parquet")
+    return open_rows(folder, memory="500MB")
+
+
+def same(found, expected, tolerance=1e-12):
+    assert list(found) == list(expected)
+    for name in found:
+        assert found[name] == pytest.approx(expected[name], rel=tolerance, abs=tolerance), name
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("chunk", [10**6, 300])
+def test_every_number_is_that_of_the_rows(opened, frame, weight, chunk):
+    data = DataSet(replace(opened, chunk=chunk), COLUMNS, p="truth", weight=weight, logits=("far",))
+    weights = None if weight is None else frame[weight]
+    y, kept = frame["y"], ("tied", "single") if chunk == 300 else COLUMNS
+    for name in kept:
+        p_hat = in_memory(frame, name)
+        expected = metrics.evaluate(y, p_hat, frame["truth"], weights)
+        same(metrics.evaluate(data, name), expected)
+        assert data.column(name).auc_error == 0
+        for bins in (15, 4):
+            ours, theirs = (
+                data.reliability_bins(name, bins),
+                metrics.reliability_bins(y, p_hat, bins, weights),
+            )
+            for part, value in vars(theirs).items():
+                np.testing.assert_allclose(getattr(ours, part), value, 1e-12, err_msg=part)
+            parts = metrics.brier_decomposition(y, p_hat, bins, weights)
+            same(vars(data.brier_decomposition(name, bins)), vars(parts))
+    boot = metrics.bootstrap(data, kept, replicates=20)
+    assert boot.point.loc[kept[0]].to_dict() == data.evaluate(kept[0])
+
+
+def test_a_quick_auc_says_how_far_it_may_be_off(opened, frame):
+    rough = DataSet(opened, ["single", "tied"], exact_auc=False)
+    for name in rough.names:
+        exact = metrics.evaluate(frame["y"], frame[name])
+        found, error = rough.evaluate(name), rough.column(name).auc_error
+        assert abs(found.pop("auc") - exact.pop("auc")) <= error + 1e-12 < 1e-4
+        same(found, exact)
+
+
+def test_blocks_spread_as_rows_do():
+    """Ratio of the deviation over blocks to that over rows; 128 blocks know theirs to 6 %."""
+    # through the engine this would take minutes: the same sums, by a hash of the rows' numbers
+    rng, n, blocks = np.random.default_rng(0), 4000, 128
+    ratios = []
+    for seed in range(10):
+        frame = draw(n, seed)
+        block = (np.arange(n) * 2654435761 % 2**32) // 2**25
+        sums = np.bincount(block, (frame["truth"] - frame["y"]) ** 2, blocks)
+        sizes = np.bincount(block, minlength=blocks)
+        drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), 400)
+        rows = ((frame["truth"] - frame["y"]) ** 2).std() / np.sqrt(n)
+        ratios.append((drawn @ sums / (drawn @ sizes)).std() / rows)
+        assert sizes.min() >= n // blocks - 1  # evenly spread
+    assert abs(np.mean(ratios) - 1) < 0.06
+
+
+def test_intervals_are_as_wide_as_over_rows_and_over_clusters(opened, frame):
+    for cluster in (None, "day"):
+        data = DataSet(opened, ["single", "tied"], cluster=cluster)
+        groups = None if cluster is None else frame[cluster]
+        ours = metrics.bootstrap(data, replicates=300)
+        theirs = metrics.bootstrap(
+            frame["y"], frame[["single", "tied"]], replicates=300, groups=groups, progress=False
+        )
+        ratio = ours.std() / theirs.std()
+        assert (abs(np.log(ratio)) < 0.4).all(axis=None), ratio
+        assert ours.units == 128 if cluster is None else ours.units <= 40
+
+
+def test_the_report_is_that_of_the_rows(frame, tmp_path):
+    held = frame.drop(columns=["truth", "w", "tiny", "day"])
+    held.to_parquet(tmp_path / "rows.parquet")
+    held[:1000].to_csv(tmp_path / "1.csv", index=False)
+    held[1000:].to_csv(tmp_path / "2.csv", index=False)
+    told = {"columns": ["single", "tied", ODD]}
+    small = make_report(read_predictions(tmp_path / "rows.parquet", **told), replicates=100)
+    for path in (tmp_path / "rows.parquet", tmp_path / "?.csv"):
+        data = read_predictions(path, engine="duckdb", memory="500MB", **told)
+        large = make_report(data, replicates=100)
+        for part in ("decomposition", "calibration", "groups", "gains", "parts"):
+            pd.testing.assert_frame_equal(
+                large.tables[part], small.tables[part], rtol=1e-9, check_dtype=False, obj=part
+            )
+        point = large.tables["metrics"].loc["value"]
+        pd.testing.assert_frame_equal(point, small.tables["metrics"].loc["value"], rtol=1e-12)
+        assert "blocks of rows" in large.what_was_read()
+        assert large.in_short()[:20] == small.in_short()[:20]
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_calibrators_are_applied_in_the_engine(opened, frame, tmp_path, name):
+    data = DataSet(opened, ["single", "far"], logits=("far",))
+    for column in data.names:
+        s = frame[column].to_numpy(float)
+        if column != "far":
+            s = np.diff(logits_from_probabilities(s), axis=1)[:, 0]
+        fitted = CALIBRATORS[name]().fit(s[:1000], frame["y"][:1000])
+        new = write_calibrated(data, column, tmp_path / "out.parquet", fitted)
+        written = pd.read_parquet(tmp_path / "out.parquet")
+        assert [*written] == [*frame, new] and len(written) == len(frame)
+        keys = ["truth", "w", "day"]
+        order = written.sort_values(keys)[new].to_numpy()
+        expected = fitted.predict_proba(s)[:, 1][frame.sort_values(keys).index]
+        np.testing.assert_allclose(order, expected, atol=1e-12)
+
+
+def test_a_write_that_fails_leaves_what_was_there(opened, frame, tmp_path, monkeypatch):
+    data, out = DataSet(opened, ["single"]), tmp_path / "out.parquet"
+    out.write_text("before")
+
+    def half(table, path):
+        path.write_text("half of")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(opened.con, "to_parquet", half)
+    s = np.diff(logits_from_probabilities(frame["single"]), axis=1)[:, 0]
+    fitted = CALIBRATORS["platt"]().fit(s, frame["y"])
+    with pytest.raises(ValueError, match="the disk is full"):
+        write_calibrated(data, "single", out, fitted)
+    assert out.read_text() == "before" and [*tmp_path.iterdir()] == [out]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"single": np.nan}, "'single' must hold a probability .* 1 of 4,000 rows .* such as n"),
+        ({"single": 1.5}, "'single' must hold a probability .* such as 1.5"),
+        ({"y": 2}, "'y' must hold 0 or 1 .* such as 2"),
+        ({"y": 0.5}, "'y' must hold 0 or 1"),
+        ({"w": -1}, "'w' must hold a finite weight"),
+        ({"group": None}, "'group' must hold a name .* such as nothing"),
+    ],
+)
+def test_a_wrong_value_is_named(frame, tmp_path, change, words):
+    held = frame.astype({"y": float}).assign(w=frame["w"] + 1)
+    for name, value in change.items():
+        held.loc[N // 2, name] = value
+    held.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=words):
+        DataSet(open_rows(tmp_path / "rows.parquet"), ["single"], weight="w", group="group")
+
+
+def test_files_that_are_wrong_say_which(frame, tmp_path):
+    for k in range(3):
+        frame.to_parquet(tmp_path / f"{k}.parquet")
+    whole = (tmp_path / "1.parquet").read_bytes()
+    (tmp_path / "1.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"cut short .*1\.parquet"):
+        DataSet(open_rows(tmp_path), ["single"])
+    frame.astype({"single": float}).to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"one type in all files; it is double in .*1\.parquet"):
+        DataSet(open_rows(tmp_path), ["single"])
+    with pytest.raises(ValueError, match=r"column must be one of .*; got 'sngle'. Did you mean"):
+        DataSet(open_rows(tmp_path), ["sngle"])
+    with pytest.raises(FileNotFoundError, match="found none"):
+        open_rows(tmp_path / "*.csv")
+    with pytest.raises(ValueError, match="memory must be a size"):
+        open_rows(tmp_path, memory="much")
+    with pytest.raises(ValueError, match="k and n must be None"):
+        read_predictions(tmp_path, engine="duckdb", k="k", n="n")
+
+
+def test_spark_has_the_same_numbers(frame, tmp_path):
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is not installed")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    found = []
+    for engine in ("duckdb", "local[2]"):
+        opened = replace(open_rows(tmp_path / "rows.parquet", engine, "1GB"), chunk=3000)
+        data = DataSet(opened, ["single", ODD], p="truth", weight="w", group="group")
+        found.append(data.bootstrap(replicates=50))
+    for name in found[0].point.index:
+        same(*(boot.point.loc[name].to_dict() for boot in found))
+    np.testing.assert_allclose(found[0].samples, found[1].samples, 1e-9)
