@@ -76,22 +76,15 @@ def lines(x, places, values):
     return values[right - 1] + share * (values[right] - values[right - 1])
 
 
-def _quadratic(c, z, s):
-    (low, high), (first, second) = _tensor(c.range_), _tensor(c.slopes_)
-    z = (s - low) / (high - low)
-    bent = z.clamp(0, 1) ** 2 / 2
-    falls, rises = z.clamp(max=1) - bent, bent + (z - 1).clamp(min=0)
-    return torch.sigmoid(first * falls + second * rises + _tensor(c.intercept_))
-
-
-def _spline(c, z, s):
-    curve, ends = CubicSpline(c.knots_, c.values_, bc_type="natural"), c.knots_[[0, -1]]
-    (low, high), slopes = _tensor(ends), _tensor(curve(ends, 1))
-    inside = torch.minimum(torch.maximum(s, low), high)
-    x = inside - steps(s, c.knots_[1:-1], c.knots_[:-1])
-    a, b, c, d = (steps(s, c.knots_[1:-1], numbers) for numbers in curve.c)
-    beyond = slopes[0] * (s - low).clamp(max=0) + slopes[1] * (s - high).clamp(min=0)
-    return torch.sigmoid(((a * x + b) * x + c) * x + d + beyond)
+def _curve(c, z, s):
+    """Cubics between the knots, straight beyond."""
+    knots, rises = c.knots_, c.slopes_[[0, -1]] / np.ptp(c.knots_)
+    values = np.diff(np.log(c._map(None, knots)))[:, 0]
+    inner = CubicSpline(knots, values, bc_type=[(1, rise) for rise in rises]).c
+    left, right = np.transpose([[0, 0], [0, 0], rises, values[[0, -1]]])
+    x = s - steps(s, knots, [knots[0], *knots])
+    a, b, c, d = (steps(s, knots, each) for each in np.column_stack([left, inner, right]))
+    return torch.sigmoid(((a * x + b) * x + c) * x + d)
 
 
 def _venn_abers(c, z, s):
@@ -109,8 +102,8 @@ GRAPHS = {
     "mixnmatch_isotonic": _mixture,
     "isotonic": lambda c, z, s: lines(s, c.thresholds_, c.values_),
     "histogram": lambda c, z, s: steps(s, c.edges_, c.probabilities_),
-    "quadratic": _quadratic,
-    "spline": _spline,
+    "quadratic": _curve,
+    "spline": _curve,
     "venn_abers": _venn_abers,
 }
 """Each calibrator in torch, by its name in `CALIBRATORS`: from itself, logits (n, 2) and log-odds
