@@ -19,8 +19,8 @@ def main(arguments=None):
     parser = ArgumentParser(prog="python -m probnb", description="Probability estimation.")
     commands = parser.add_subparsers(dest="command", required=True)
     look = {"formatter_class": RawDescriptionHelpFormatter}
-    for run, options in COMMANDS.items():
-        text, examples, rest = getdoc(run).partition("Two examples:")  # these stand after the options
+    for run, options in COMMANDS.items():  # examples and what follows stand after the options
+        text, examples, rest = getdoc(run).partition("Two examples:")
         look |= {"help": text.splitlines()[0], "description": text, "epilog": examples + rest}
         command = commands.add_parser(run.__name__[1:], **look)
         command.set_defaults(run=run, error=command.error)

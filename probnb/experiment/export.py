@@ -1,7 +1,7 @@
 """A kept model as one file for other programs: from pixels to the calibrated probability.
 
-ONNX runs in Python, C++, Java, C#, JavaScript and on phones; ``.pt2`` is torch's own form. What is
-inside is what `KeptModel.predict` does; a file gets its name once it has given the same numbers.
+ONNX runs in Python, C++, Java, C#, JavaScript and on phones. What is inside is what
+`KeptModel.predict` does; a file gets its name once it has given the same numbers.
 
 Resizing stays outside, in the recipe that the file carries. ONNX's antialiased ``Resize`` is off
 Pillow's by up to 6 levels of 255, and even in Pillow's two passes, rounded between, by a level
@@ -10,8 +10,6 @@ somewhere in one image of five, which is more than a probability's fifth digit b
 
 from __future__ import annotations
 
-import io
-import json
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -36,8 +34,6 @@ TOLERANCE = 1e-5
 
 CHECKED = 1000
 """Images on which a file is held against `predict`."""
-
-PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 
 def _tensor(values):
@@ -68,12 +64,10 @@ def steps(x, edges, values, above=torch.ge):
 
 def lines(x, places, values):
     """Interpolate as `numpy.interp` does."""
-    places, values = np.append(places, np.inf), np.append(values, values[-1])
-    places, values = _tensor(places), _tensor(values)
+    places, values = _tensor([*places, np.inf]), _tensor([*values, values[-1]])
     right = (x[:, None] >= places).sum(1).clamp(1, len(places) - 1)
-    start, end = places[right - 1], places[right]
-    share = ((x - start) / (end - start)).clamp(0, 1)
-    return values[right - 1] + share * (values[right] - values[right - 1])
+    (start, end), (low, high) = ((each[right - 1], each[right]) for each in (places, values))
+    return low + ((x - start) / (end - start)).clamp(0, 1) * (high - low)
 
 
 def _curve(c, z, s):
@@ -88,9 +82,8 @@ def _curve(c, z, s):
 
 
 def _venn_abers(c, z, s):
-    low = steps(s, c.thresholds_, c.lower_)
     high = steps(s, c.thresholds_, c.upper_, torch.gt)
-    return high / (1 - low + high)
+    return high / (1 - steps(s, c.thresholds_, c.lower_) + high)
 
 
 GRAPHS = {
@@ -126,13 +119,11 @@ class Whole(nn.Module):
 
     def __init__(self, model):
         super().__init__()
-        graphs = {CALIBRATORS.get(name): graph for name, graph in GRAPHS.items()}
         self.calibrator, kind = model.calibrator, type(model.calibrator)
-        if self.calibrator is not None and kind not in graphs:
-            raise ValueError(
-                f"calibrator must be one of {', '.join(GRAPHS)} for export; got {kind.__name__}."
-            )
-        self.graph = graphs.get(kind)
+        self.graph = {CALIBRATORS[name]: graph for name, graph in GRAPHS.items()}.get(kind)
+        if self.graph is None and self.calibrator is not None:
+            allowed = f"one of {', '.join(GRAPHS)} for export"
+            raise ValueError(f"calibrator must be {allowed}; got {kind.__name__}.")
         self.networks = nn.ModuleList(model.networks())
         for name, part in zip(("mean", "deviation"), model.scale):
             self.register_buffer(name, part.float())
@@ -158,8 +149,7 @@ def export_model(model, output, images=None, key=None):
     model : probnb.experiment.model.KeptModel
         One of images, from `probnb.experiment.model.load_model`.
     output : path-like
-        ``NAME.onnx``, with the output ``probability``, or ``NAME.pt2``, for `torch.export.load`. A
-        file that is there is replaced.
+        ``NAME.onnx``, with the output ``probability``. A file that is there is replaced.
     images, key : path-like, str, optional
         Images to check it on, as `probnb.experiment.model.predict_images` takes them; the first
         1,000 are. By default 1,000 drawn faces of the model's size.
@@ -181,23 +171,19 @@ def export_model(model, output, images=None, key=None):
         calibrator jumps, isotonic regression or bins, may it be that of log-odds 1e-5 beside.
     """
     path = Path(output).expanduser()
-    if path.suffix not in (".onnx", ".pt2") or path.is_dir():
-        raise ValueError(f"output must be a file, NAME.onnx or NAME.pt2; got {str(output)!r}.")
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing and path.suffix == ".onnx":
-        raise ImportError(
-            f"export needs the package {missing[0]}: pip install 'probnb[export]', or write a "
-            ".pt2, which needs torch alone."
-        )
+    if path.suffix != ".onnx" or path.is_dir():
+        raise ValueError(f"output must be a file, NAME.onnx; got {str(output)!r}.")
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        if find_spec(name) is None:
+            raise ImportError(f"export needs the package {name}: pip install 'probnb[export]'.")
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
     whole, facts, pixels = Whole(model).eval(), _facts(model), _pixels(model, images, key)
     example = torch.zeros(2, model.size, model.size, model.channels, dtype=torch.uint8)
     checked = {}
 
-    def write(temporary):
-        form = _onnx if path.suffix == ".onnx" else _pt2
-        checked.update(_check(model, form(whole, example, temporary, facts), pixels))
+    def write(file):
+        checked.update(_check(model, _onnx(whole, example, file, facts), pixels))
 
     store.replace_file(path, write)
     return facts | checked
@@ -205,8 +191,8 @@ def export_model(model, output, images=None, key=None):
 
 def _facts(model):
     """What the file says of itself."""
-    size, resize = model.size, ASPECTS[model.aspect]
-    resize = f"{resize.__module__.removeprefix('PIL.')}.{resize.__qualname__}"
+    size, how = model.size, ASPECTS[model.aspect]
+    resize = f"{how.__module__.removeprefix('PIL.')}.{how.__qualname__}"
     return {
         "made_by": f"probnb {__version__}, torch {torch.__version__}",
         "model": f"{len(model.members)} x {model.network.name} {dict(model.network.settings)}",
@@ -227,34 +213,25 @@ def _pixels(model, images, key):
     """The images to check on, (n, channels, size, size)."""
     if images is None:
         return drawn_faces(CHECKED, model.size)[0].numpy()
-    blocks = prepared(model, image_entries(images, key)[1])
-    good = (image for _, image, _ in chain.from_iterable(blocks) if image is not None)
-    if not (good := list(islice(good, CHECKED))):
+    every = chain.from_iterable(prepared(model, image_entries(images, key)[1]))
+    if not (good := [*islice((image for _, image, _ in every if image is not None), CHECKED)]):
         raise ValueError(f"images: none of {str(images)!r} can be read.")
     return np.stack(good)
 
 
 def _onnx(whole, example, path, facts):
+    """Write the file; return what computes with it."""
     import onnx
     import onnxruntime
 
-    program = torch.onnx.export(
+    proto = torch.onnx.export(
         whole, (example,), input_names=["images"], output_names=["probability"],
         dynamic_shapes=({0: "n"},), dynamo=True, verbose=False,
-    )  # fmt: skip
-    proto = program.model_proto
+    ).model_proto  # fmt: skip
     onnx.helper.set_model_props(proto, facts)
     path.write_bytes(proto.SerializeToString())
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     return lambda images: session.run(["probability"], {"images": images})[0]
-
-
-def _pt2(whole, example, path, facts):
-    program = torch.export.export(whole, (example,), dynamic_shapes=({0: torch.export.Dim("n")},))
-    torch.export.save(program, held := io.BytesIO(), extra_files={"probnb.json": json.dumps(facts)})
-    path.write_bytes(held.getvalue())
-    module = torch.export.load(io.BytesIO(path.read_bytes())).module()
-    return lambda images: module(torch.from_numpy(images)).numpy()
 
 
 @torch.no_grad()
@@ -270,10 +247,8 @@ def _check(model, call, pixels):
     jump = (off > TOLERANCE) & (beyond < TOLERANCE)
     difference = off[~jump].max(initial=0)
     if not difference <= TOLERANCE:  # nor NaN
-        raise ValueError(
-            f"output: of {len(p):,} images one differs from predict by {difference:.1e}, more than "
-            f"{TOLERANCE:.0e}; nothing is written."
-        )
+        told = f"one differs from predict by {difference:.1e}, more than {TOLERANCE:.0e}"
+        raise ValueError(f"output: of {len(p):,} images {told}; nothing is written.")
     spread = f"probabilities {expected.min():.3f} to {expected.max():.3f}"
     jumps = f"; at {jump.sum()} rounding decides, where the calibrator jumps" * bool(jump.any())
     return {"difference": f"{difference:.1e}", "checked": f"{len(p):,} images, {spread}{jumps}"}
