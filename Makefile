@@ -33,7 +33,7 @@ BUILT := book/_build/html/index.html
 run: $(STAMP)
 	PROBNB_PROGRESS=text $(BIN)/papermill book/synthetic.ipynb out.ipynb -p scenario $(SCENARIO) \
 	  --no-progress-bar --log-output --log-level WARNING
-	$(BIN)/python -m probnb.page out.ipynb
+	$(BIN)/python -m probnb.press page out.ipynb
 
 # Notebooks and book at the size of a test, in a store and a build folder of their own (_smoke). The
 # book reads the trainings that the notebooks left.

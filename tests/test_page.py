@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 
-from probnb.page import write_page
+from probnb.press import write_page
 
 PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 

@@ -36,7 +36,7 @@ ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "report",  # on predictions of any origin: it knows of no data set and no training
     "data",
     "training",
-    "experiment page press theory",  # which takes CaPE's p_emp from training
+    "experiment press theory",  # which takes CaPE's p_emp from training
     "plots",
     "__main__",
     "chapters",

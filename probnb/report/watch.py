@@ -53,13 +53,11 @@ def watch_file(outcomes, prediction="probability", outcome="y", alpha=0.05, mode
     y = column(frame, find_column(outcome, [*frame], "outcome"), "outcome")
     p = column(frame, find_column(prediction, [*frame], "prediction"), "probability")
     now, table = watch(y, p, alpha)
-    settings = {"alpha": alpha, "model": None}
-    if model is not None:
-        record = find_path(Path(model, "model.json"), "model")  # with the sums of all other files
-        settings["model"] = _sum(record.read_bytes())
+    record = model and find_path(Path(model, "model.json"), "model")  # has sums of all other files
+    settings = {"alpha": alpha, "model": record and _sum(record.read_bytes())}
     state = Path(state or f"{path}.watch.json")
     seen = _seen(state, settings, y, p) if state.exists() else 0
-    record = settings | {"rows": len(y), "seen": _rows(y, p), "alarm": now.alarm}
+    record = settings | {"rows": len(y), "seen": _sum([y, p]), "alarm": now.alarm}
     replace_file(state, lambda file: file.write_text(json.dumps(record, indent=1) + "\n"))
     return now, table, _tell(now, table, frame, len(y) - seen)
 
@@ -76,18 +74,15 @@ def _tell(now, table, frame, fresh):
     wrong = f"the outcomes look like those of {b:.2f} times the logit, plus {a:+.2f}"
     wrong = wrong if np.isfinite(log_e) else "what came true had been given probability 0"
     place = f"{frame.index.name} {frame.index[now.alarm - 1]} of {frame.attrs['name']}"
-    return (
-        f"{text}ALARM at outcome {now.alarm:,}, {place}: {wrong}. If the probabilities were true, "
-        f"at most {now.alpha:.3g} of all watches would ever raise one."
-    )
+    rare = f"at most {now.alpha:.3g} of all watches would ever raise one"
+    text += f"ALARM at outcome {now.alarm:,}, {place}: {wrong}. "
+    return f"{text}If the probabilities were true, {rare}."
 
 
 def _sum(data):
+    """SHA-256 of bytes, or of the outcomes and probabilities of rows."""
+    data = data if isinstance(data, bytes) else np.transpose(data).astype("<f8").tobytes()
     return hashlib.sha256(data).hexdigest()
-
-
-def _rows(y, p):
-    return _sum(np.column_stack([y, p]).astype("<f8").tobytes())
 
 
 def _seen(state, settings, y, p):
@@ -98,7 +93,7 @@ def _seen(state, settings, y, p):
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"state must be a file that a watch wrote; {state}: {error!r}.") from None
     wrong = [f"{k} must stay {before[k]}; got {v}" for k, v in settings.items() if before[k] != v]
-    if len(y) < rows or _rows(y[:rows], p[:rows]) != known:
+    if len(y) < rows or _sum([y[:rows], p[:rows]]) != known:
         wrong += [f"outcomes must begin with the {rows:,} rows seen before, unchanged and in order"]
     if wrong:
         again = f"A watch that goes on keeps them; for a new one give another state than {state}."
