@@ -56,17 +56,13 @@ _STYLES = re.compile(r'<link[^>]*href="(_static/[^"?]+\.css)[^>]*>')
 _PICTURE = re.compile(r'src="(_images/[^"]+)"')
 _CITED = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 _FRAME = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{styles}</style>
-<style>body {{display: block; padding: 1.5rem}} article {{max-width: 60rem; margin: auto}}
-.headerlink {{display: none}}</style>
-<script>document.documentElement.dataset.theme =
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>{styles}</style><style>
+body {{display: block; padding: 1.5rem}} article {{max-width: 60rem; margin: auto}}
+.headerlink {{display: none}}</style><script>document.documentElement.dataset.theme =
 matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 MathJax = {{options: {{processHtmlClass: "math", ignoreHtmlClass: ".*"}}}}</script>
-<script>{mathjax}</script>
-</head><body>{article}</body></html>
+<script>{mathjax}</script></head><body>{article}</body></html>
 """
 
 
@@ -101,14 +97,13 @@ def find_chromium():
     FileNotFoundError
         If there is none.
     """
-    names = [os.environ.get("CHROME", ""), "chromium", "chromium-browser", "google-chrome"]
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        raise FileNotFoundError(
-            f"CHROME must be the path of Chromium or Chrome; got {names[0]!r}, and none of "
-            f"{', '.join(names[1:])} is on the path."
-        )
-    return found
+    names, own = ("chromium", "chromium-browser", "google-chrome"), os.environ.get("CHROME", "")
+    for found in filter(None, map(shutil.which, (own, *names))):
+        return found
+    others = f"none of {', '.join(names)} is on the path"
+    raise FileNotFoundError(
+        f"CHROME must be the path of Chromium or Chrome; got {own!r}, and {others}."
+    )
 
 
 def print_pdf(built=BUILT, path=ROOT / "book.pdf", contents=ROOT / "_toc.yml"):
@@ -151,11 +146,12 @@ def print_pdf(built=BUILT, path=ROOT / "book.pdf", contents=ROOT / "_toc.yml"):
                      for n in chapters)
                  for part, chapters in parts.items()]  # fmt: skip
         contents = _CONTENTS.format(title=titles[names[0]], lines="".join(lines))
-        whole.append(_drawn(folder, "contents", contents), import_outline=False)
+        whole.append(_print(folder / "contents.html", folder, contents), import_outline=False)
         for pdf in printed:
             whole.append(pdf)  # with the outline of its headings
         lines = "".join(f"<div><span>{k + 1}</span></div>" for k in range(len(whole.pages)))
-        numbers = PdfReader(_drawn(folder, "numbers", _NUMBERS.format(lines=lines)))
+        lines = _NUMBERS.format(lines=lines)
+        numbers = PdfReader(_print(folder / "numbers.html", folder, lines))
         for page, number in zip(whole.pages, numbers.pages):
             page.merge_page(number)
             _link(page, whole, built.as_uri(), starts)
@@ -165,21 +161,23 @@ def print_pdf(built=BUILT, path=ROOT / "book.pdf", contents=ROOT / "_toc.yml"):
     return starts
 
 
-def _drawn(folder, name, text):
-    (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return _print(folder / f"{name}.html", folder)
-
-
-def _print(page, folder):
+def _print(page, folder, text=None):
     """One page as PDF; the clock runs ahead until its mathematics is set."""
+    if text is not None:
+        page.write_text(text, encoding="utf-8")
     path = folder / f"{page.stem}.pdf"
     options = ["--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",
                "--disable-background-networking", "--generate-pdf-document-outline",
                "--virtual-time-budget=60000", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
     command = [find_chromium(), *options, f"--print-to-pdf={path}", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    return _made(path, f"{page} was not printed", command, timeout=600)
+
+
+def _made(path, otherwise, command, **settings):
+    """Run a command that makes a file."""
+    done = subprocess.run(command, capture_output=True, text=True, **settings)
     if not path.exists():
-        raise RuntimeError(f"{page} was not printed: {done.stderr[-500:]}")
+        raise RuntimeError(f"{otherwise}: {done.stdout[-500:]}{done.stderr[-500:]}")
     return path
 
 
@@ -197,9 +195,8 @@ def _link(page, whole, base, starts):
         if address.startswith("file:"):
             name = address.removeprefix(f"{base}/").split("#")[0].removesuffix(".html")
             target = whole.pages[starts.get(name, 1) - 1].indirect_reference
-            jump = ArrayObject([target, NameObject("/Fit")])
-            go = {NameObject("/S"): NameObject("/GoTo"), NameObject("/D"): jump}
-            note[NameObject("/A")] = DictionaryObject(go)
+            go = {"/S": NameObject("/GoTo"), "/D": ArrayObject([target, NameObject("/Fit")])}
+            note[NameObject("/A")] = DictionaryObject({NameObject(k): v for k, v in go.items()})
 
 
 def write_archive(path=None, built=BUILT, root=ROOT):
@@ -231,18 +228,16 @@ def write_archive(path=None, built=BUILT, root=ROOT):
     if not Path(built, "index.html").is_file():
         raise FileNotFoundError(f"built must hold a built book (make book); got {built}.")
     found = {f"book/{p.relative_to(built).as_posix()}": p for p in Path(built).rglob("*")}
-    for name in KEPT:
-        found[name] = root / name
-        found |= {p.relative_to(root).as_posix(): p for p in (root / name).rglob("*")}
+    for kept in (root / name for name in KEPT):
+        found |= {p.relative_to(root).as_posix(): p for p in (kept, *kept.rglob("*"))}
     found = {name: p for name, p in sorted(found.items()) if p.is_file()}
 
+    sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {name}\n" for name, p in found.items()]
+
     def write(file):
-        sums = []
-        with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        with ZipFile(file, "w", ZIP_DEFLATED, strict_timestamps=False) as archive:
             for name, source in found.items():
-                content = source.read_bytes()
-                sums.append(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
-                archive.writestr(f"{stem}/{name}", content)
+                archive.write(source, f"{stem}/{name}")
             archive.writestr(f"{stem}/SHA256SUMS", "".join(sums))
 
     store.replace_file(path, write)
@@ -276,8 +271,7 @@ def write_page(notebook, page=None):
         raise FileNotFoundError(f"notebook must be an .ipynb file; found none at {notebook}.")
     page = notebook.with_suffix(".html") if page is None else Path(page)
     with tempfile.TemporaryDirectory() as folder:
-        built = _build(notebook, Path(folder))
-        text = _one_file((built / "page.html").read_text(encoding="utf-8"), built)
+        text = _one_file(_build(notebook, Path(folder)))
     store.replace_file(page, lambda path: Path(path).write_text(text, encoding="utf-8"))
     return page
 
@@ -296,20 +290,14 @@ def _build(notebook, folder):
     (folder / "_config.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     run = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", run, "build", "page.ipynb", "--quiet"]
-    done = subprocess.run(
-        [*command, "--config", "_config.yml", "--path-output", "site"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    built = folder / "site" / "_build" / "_page" / "page" / "html"
-    if not (built / "page.html").exists():
-        raise RuntimeError(f"{notebook} was not built: {done.stdout[-500:]}{done.stderr[-500:]}")
-    return built
+    command += ["--config", "_config.yml", "--path-output", "site"]
+    page = folder / "site" / "_build" / "_page" / "page" / "html" / "page.html"
+    return _made(page, f"{notebook} was not built", command, cwd=folder)
 
 
-def _one_file(html, built):
+def _one_file(page):
     """The article of a built page with its styles, pictures and mathematics inside."""
+    html, built = page.read_text(encoding="utf-8"), page.parent
     article = re.search(r"<article.*</article>", html, re.DOTALL).group()
     article = re.sub(r"<script.*?</script>", "", article, flags=re.DOTALL)
     article = _PICTURE.sub(lambda found: f'src="{_embedded(built / found.group(1))}"', article)
@@ -331,6 +319,5 @@ def _embedded(path):
 
 
 if __name__ == "__main__":
-    print(
-        {"pdf": print_pdf, "archive": write_archive, "page": write_page}[sys.argv[1]](*sys.argv[2:])
-    )
+    makes = {"pdf": print_pdf, "archive": write_archive, "page": write_page}
+    print(makes[sys.argv[1]](*sys.argv[2:]))

@@ -104,8 +104,8 @@ def ledger(runs):
         answer = ask(claim["question"], runs) if claim["kind"] == "runs" else printed
         parts = answer.parts if answer else []
         if answer:
-            reason = f"{describe(claim['question'])}: {answer.text}"
-            claim |= {"verdict": answer.verdict, "reason": reason}
+            claim["verdict"] = answer.verdict
+            claim["reason"] = f"{describe(claim['question'])}: {answer.text}"
         claim["printed"] = f"{printed.verdict}: {printed.text}" if printed else ""
         seeds = max((part["seeds"] for part in parts), default=0)
         lines.append({**claim, "numbers": parts, "seeds": seeds, "command": _command(claim, parts)})
@@ -142,10 +142,8 @@ def comparisons(table):
     parts = [part for parts in asked["numbers"] for part in parts if part["seeds"] > 2]
     distinct = {(part["scenario"], *part["rows"]): part["p"] for part in parts}
     p = np.array([*distinct.values()], float)
-    return {
-        "asked": len(p), "apart": int((p < 0.05).sum()), "chance": 0.05 * len(p),
-        "holm": int((holm(p) < 0.05).sum()) if len(p) else 0,
-    }  # fmt: skip
+    found = {"asked": len(p), "apart": int((p < 0.05).sum()), "chance": 0.05 * len(p)}
+    return found | {"holm": int((holm(p) < 0.05).sum()) if len(p) else 0}
 
 
 def as_json(table):
@@ -168,11 +166,9 @@ def as_page(table):
     page = (files(__package__) / "claims.html").read_text(encoding="utf-8")
     page = page.replace("{{options}}", options).replace("{{data}}", data)
     head, row, tail = page.split("<!-- row -->")
-    asked = table["kind"] == "runs"
-    cells = table.assign(
-        place=table["verdict"].map(VERDICTS.index), shown=table["seeds"].replace(0, ""),
-        printed=table["printed"].where(asked, ""),
-    ).drop(columns="numbers")  # fmt: skip
+    cells = table.drop(columns="numbers").assign(shown=table["seeds"].replace(0, ""))
+    cells["place"] = table["verdict"].map(VERDICTS.index)
+    cells["printed"] = table["printed"].where(table["kind"] == "runs", "")
     cells = cells.astype(str).map(html.escape).assign(drawn=table.apply(_drawn, axis=1))
     return head + "".join(row.format_map(cell) for cell in cells.to_dict("records")) + tail
 

@@ -84,17 +84,15 @@ def look_inside(model, data, p, rows, device="auto"):
     list of matplotlib.axes.Axes
         Two for each image; the maps have one scale, the same on both sides of 0.
     """
-    some = data.take(rows)
+    some, height = data.take(rows), 1.2 + 0.6 / -(-len(rows) // 4)  # the bar takes its part
     images = np.asarray(some.inputs)
     maps = occlusion(model, images, device)
-    height = 1.2 + 0.6 / -(-len(rows) // 4)  # the colours' bar takes its part
     figure, axes = grid(2 * len(rows), 8, (0.93, height))
     most = np.abs(maps).max() or 1.0
     for k, row in enumerate(rows):
+        told = f"p {p[row]:.2f}, outcome {some.outcomes[k]:.0f}"
         axes[2 * k].imshow(images[k].transpose(1, 2, 0))
-        axes[2 * k].set_title(
-            f"p {p[row]:.2f}, outcome {some.outcomes[k]:.0f}", fontsize=8, loc="left"
-        )
+        axes[2 * k].set_title(told, fontsize=8, loc="left")
         drawn = axes[2 * k + 1].imshow(maps[k], "vlag", vmin=-most, vmax=most)
     for ax in axes:
         ax.set(xticks=[], yticks=[])

@@ -99,11 +99,9 @@ def scenarios(best):
         curve = {"fresh": row != "outcomes", "epoch": t["epoch"].tolist()}
         parts[name]["curves"].append(curve | {"error": (100 * t["mse_p"]).round(4).tolist()})
     for name, runs in best.items():
-        table = evidence.scores(runs, ["mse_p"]).set_index("method")["value"]
-        for row in (row for row in GLANCE if row in table.index):
-            parts[name.capitalize()]["rows"][label(row)] = (
-                (100 * table.loc[[row]]).round(4).tolist()
-            )
+        errors = evidence.scores(runs, ["mse_p"]).groupby("method")["value"].agg(list)
+        shown = {label(row): _whole(errors[row], 1e6) for row in GLANCE if row in errors}
+        parts[name.capitalize()]["rows"] = {row: [v / 1e4 for v in e] for row, e in shown.items()}
     return figure(
         "scenarios", "Test error by epoch of every stored training of a scenario, on outcomes and "
         "on fresh outcomes, and beside it the error of each row of the table, a mark a seed",

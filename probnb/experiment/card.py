@@ -61,39 +61,33 @@ def model_card(model, data="", choice=None, report=None, command=None):
         )
     if report is not None:
         y, tables = report.table.y, report.tables
-        metrics = metric_cells(tables["metrics"].loc[(slice(None), [label]), :])
-        parts["Scores"] = (
-            f"On {len(y):,} test rows, which neither trained nor chose it. Intervals: 95 %.\n\n"
-            + _table(metrics)
-        )
+        metrics = _table(metric_cells(tables["metrics"].loc[(slice(None), [label]), :]))
+        rows = f"On {len(y):,} test rows, which neither trained nor chose it. Intervals: 95 %."
+        parts["Scores"] = f"{rows}\n\n{metrics}"
         parts["Calibration"] = _table(calibration_cells(tables["calibration"].loc[[label]]))
-        share = np.average(y, weights=report.table.weight)
-        limits.append(
-            f"Where outcome 1 is rarer or more frequent than in the test rows, {share:.1%}: there "
-            "the probabilities are off until it is calibrated again on new outcomes."
-        )
+        share = f"in the test rows, {np.average(y, weights=report.table.weight):.1%}"
+        off = "the probabilities are off until it is calibrated again on new outcomes"
+        limits.append(f"Where outcome 1 is rarer or more frequent than {share}: there {off}.")
         if len(tables["groups"]):
             groups = tables["groups"].xs(label, level="column")
             large, number = groups[groups["rows"] >= FEW], len(set(report.table.group))
             if few := number - len(large):
-                limits.append(
-                    f"Single groups, {few} of {number}, that are not judged: fewer than {FEW} test "
-                    f"rows, or not of the {LARGEST} largest."
-                )
+                small = f"fewer than {FEW} test rows, or not of the {LARGEST} largest"
+                limits.append(f"Single groups, {few} of {number}, that are not judged: {small}.")
             if off := large.index[large["off"]].map(str).tolist():
                 limits.append(f"Groups where it was off: {', '.join(off).translate(_ESCAPED)}.")
             if len(large):
                 parts["Calibration"] += "\n\n" + _table(group_cells(large))
     parts["Where not to use it"] = "\n".join(f"- {limit}" for limit in limits)
     parts["Versions"] = _list({"probnb": __version__, "torch": torch.__version__})
-    if command:
-        parts["To make it again"] = f"```\n{command}\n```"
-    head = (
-        f"# {label}\n\nThe probability of outcome 1 of an image. For new ones: "
-        "`python -m probnb predict FOLDER new_images/`, where FOLDER holds this card. What is "
-        "added to this card by hand does not make the model unreadable.\n"
-    )
-    return head + "".join(f"\n## {name}\n\n{text}\n" for name, text in parts.items() if text)
+    parts["To make it again"] = command and f"```\n{command}\n```"
+    text = "".join(f"\n## {name}\n\n{text}\n" for name, text in parts.items() if text)
+    return f"""# {label}
+
+The probability of outcome 1 of an image. For new ones: `python -m probnb predict FOLDER \
+new_images/`, where FOLDER holds this card. What is added to this card by hand does not make the \
+model unreadable.
+{text}"""
 
 
 def _list(facts):

@@ -1,5 +1,6 @@
 """A model as one file: what other programs compute is what predict says, or there is no file."""
 
+import logging
 import re
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from probnb.training.models import network
 FACES, AGES = drawn_faces(60, size=16)
 Y = np.greater(AGES, np.median(AGES)).astype(int)
 RAIN = network("rain", width=4)
+logging.getLogger("torch.__trace").propagate = False  # pytest would keep each of its records
 
 
 def rain(members=1, **settings):
