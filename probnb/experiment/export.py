@@ -221,15 +221,14 @@ def _pixels(model, images, key):
 
 def _onnx(whole, example, path, facts):
     """Write the file; return what computes with it."""
-    import onnx
     import onnxruntime
 
-    proto = torch.onnx.export(
+    program = torch.onnx.export(
         whole, (example,), input_names=["images"], output_names=["probability"],
         dynamic_shapes=({0: "n"},), dynamo=True, verbose=False,
-    ).model_proto  # fmt: skip
-    onnx.helper.set_model_props(proto, facts)
-    path.write_bytes(proto.SerializeToString())
+    )  # fmt: skip
+    program.model.metadata_props.update(facts)
+    path.write_bytes(program.model_proto.SerializeToString())
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     return lambda images: session.run(["probability"], {"images": images})[0]
 
