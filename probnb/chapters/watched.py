@@ -50,16 +50,10 @@ def first_alarms(world, streams=1000, rows=10_000, seed=0):
     every row, of the mean outcome and of Spiegelhalter (1986), which weighs errors by 1 - 2p. It
     stops once every watch has raised its alarm.
     """
-    rng, payout = (
-        np.random.default_rng(seed),
-        np.stack([odds(np.full(181, y), SAID) for y in (0, 1)]),
-    )
+    rng, payout = np.random.default_rng(seed), np.stack([odds(0 * SAID + y, SAID) for y in (0, 1)])
     weights, log_e = np.tile(Watch().weights, (streams, 1)), np.zeros(streams)
-    sums, variances, first = (
-        np.zeros((2, streams)),
-        np.zeros((2, streams)),
-        np.full((3, streams), np.nan),
-    )
+    sums = variances = np.zeros((2, streams))
+    first = np.full((3, streams), np.nan)
     for row in range(1, rows + 1):
         k, y = draw_row(world, row, streams, rng)
         growth, weights = stake(weights, payout[y, k], row)
