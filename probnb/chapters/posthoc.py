@@ -59,8 +59,7 @@ def post_hoc_table(gains):
     columns = {}
     for row in ROWS:
         for score in ("nll", "brier"):
-            means = by_task(gains, row, score)
-            name = f"{METRICS[score].label} × 1000"
+            means, name = by_task(gains, row, score), f"{METRICS[score].label} × 1000"
             columns[label(row), name] = [difference(means[m]).text(1000, 1) for m in MAPS]
         better = (by_task(gains, row) > 0).sum()
         columns[label(row), "tasks"] = [f"{n} of {len(means)}" for n in better]

@@ -74,9 +74,8 @@ def spread(best):
     for scenario, runs in best.items():
         for line in runs.itertuples(index=False):
             test = evidence.tables(line)[1]
-            names = evidence.methods_of(test)
-            errors = {name: 100 * (test[name] - test["p"]) ** 2 for name in names}
-            for a, b in combinations(names, 2):
+            errors = {m: 100 * (test[m] - test["p"]) ** 2 for m in evidence.methods_of(test)}
+            for a, b in combinations(errors, 2):
                 gap = errors[a] - errors[b]
                 lines.append((a, b, scenario, gap.mean(), gap.var(), gap.var() / len(gap)))
     table = pd.DataFrame(lines, columns=["a", "b", "scenario", "gap", "row", "rows"])
