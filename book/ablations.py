@@ -244,7 +244,8 @@ ax = figures.stopping_figure(study.read_study(kept, "stopping"))
 # *Should one look at validation data before or after post-processing?* What is averaged or calibrated afterwards
 # may want another epoch than the bare network: {cite}`ranjan2024` find that it wants a later one, most of all where
 # labels are noisy, and call it post-hoc reversal. Here five networks are trained to the last epoch, and judged after each: one
-# network, the average of its weights, the ensemble of either.
+# network, the average of its weights, the ensemble of either. "One network" here is the bare weights of the averaged row's
+# training, whose learning rate follows the average's validation cross entropy; it is not the row of early stopping.
 #
 # **For averaged weights it does matter, but not because of the calibrator.** At the epoch that suits the bare network
 # their average is too young: in every training that is stored it has a higher error there than at its own best epoch,

@@ -99,8 +99,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         ndarray of shape (n,)
             Labels from ``classes_``.
         """
-        more_probable = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[more_probable]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _read(self, X):
         """The logits of new rows as columns, and their log-odds."""

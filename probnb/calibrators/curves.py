@@ -157,9 +157,9 @@ class QuadraticCalibration(Calibrator):
     label = "quadratic"
     _degree = 1  # of the slope
 
-    def _fit(self, X, log_odds, y, weights):
-        self.knots_ = np.array(_span(log_odds.min(), log_odds.max()))
-        *slopes, intercept = _fit_curve(self.knots_, 1, log_odds, y, weights)
+    def _fit(self, X, log_odds, y, weights, knots=None):
+        self.knots_ = np.array(_span(log_odds.min(), log_odds.max())) if knots is None else knots
+        *slopes, intercept = _fit_curve(self.knots_, self._degree, log_odds, y, weights)
         self.slopes_, self.intercept_ = np.array(slopes), float(intercept)
 
     def _map(self, X, log_odds):
@@ -229,9 +229,8 @@ class SplineCalibration(QuadraticCalibration):
                     knots = _quantiles(s[fit], w[fit], number)
                     theta = _fit_curve(knots, 2, s[fit], ones[fit], w[fit] / w[fit].sum())
                     losses[i] += log_loss(_columns(s[test], knots, 2) @ theta, ones[test], w[test])
-        self.knots_ = _quantiles(log_odds, weights, numbers[losses.argmin()])
-        *slopes, intercept = _fit_curve(self.knots_, 2, log_odds, y, weights)
-        self.slopes_, self.intercept_ = np.array(slopes), float(intercept)
+        knots = _quantiles(log_odds, weights, numbers[losses.argmin()])
+        super()._fit(X, log_odds, y, weights, knots)
 
 
 def _span(low, high):

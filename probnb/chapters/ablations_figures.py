@@ -93,8 +93,8 @@ def reversal_figure(table):
     """Draw MSE_p after every epoch, before and after Platt scaling: means over seeds."""
     shown = table[table["part"].str.startswith("epoch")].assign(mse=100 * table["mse_p"])
     shown["after"] = np.where(shown["part"] == "epoch", "as it is", "Platt scaling")
-    shown["on"] = np.where(shown["data"] == "utkface", "photographs, ", "drawn faces, ")
-    shown["on"] += shown["scenario"]
+    kind = np.where(shown["data"] == "utkface", "photographs, ", "drawn faces, ")
+    shown["on"] = kind + shown["scenario"]
     grid = sns.relplot(
         shown, x="x", y="mse", hue="label", style="after", col="on", col_wrap=2, kind="line",
         errorbar=None, height=2.6, aspect=1.3, palette="colorblind",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -159,18 +160,15 @@ def run_reversal(splits, settings, seed, device="auto", members=5):
     lines, runs = [], [*z, *logit(expit(z).mean(1, keepdims=True))]
     every = [np.array([[judge(epoch) for epoch in run] for run in member]) for member in runs]
     for kind, found in zip(KINDS, every):
-        losses = [found[:, :, 0, 0], found[:, :, 1, 0]]
         bare = every[0][:, :, 0, 0]  # a rule that does not know of what comes after
-        losses.append(bare if len(found) > 1 else bare.mean(0, keepdims=True))
-        kept = dict(zip(("val CE", "val CE after Platt", "val CE of one"), losses))
-        for own, then in zip(found.transpose(2, 0, 1, 3), ("", ", platt")):
-            told = [(f" {t}", "epoch", t, pair) for t, pair in enumerate(own.mean(0), 1)]
-            for rule, t in ((rule, loss.argmin(1)) for rule, loss in kept.items()):
-                pair = own[np.arange(len(own)), t].mean(0)
-                told.append((f", {rule}", "kept", t.mean() + 1, pair))
-            for name, part, x, (ce, mse) in told:
-                facts = {"row": f"{kind}{name}{then}", "part": part + then, "x": x}
-                lines.append(facts | {"label": kind, "val_ce": ce, "mse_p": mse})
+        kept = {"val CE": found[:, :, 0, 0], "val CE after Platt": found[:, :, 1, 0]}
+        kept["val CE of one"] = bare if len(found) > 1 else bare.mean(0, keepdims=True)
+        told = {f" {t + 1}": ("epoch", t) for t in range(found.shape[1])}
+        told |= {f", {rule}": ("kept", loss.argmin(1)) for rule, loss in kept.items()}
+        for (name, (part, t)), then in product(told.items(), ("", ", platt")):
+            ce, mse = found[np.arange(len(found)), t, int(then != "")].mean(0)
+            facts = {"row": f"{kind}{name}{then}", "part": part + then, "x": np.mean(t) + 1}
+            lines.append(facts | {"label": kind, "val_ce": ce, "mse_p": mse})
     return pd.DataFrame(lines)
 
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from ..calibrators import PlattScaling, logits_from_probabilities
 from ..calibrators.gain_parts import gain_parts, ladder
 from ..metrics import evaluate
-from ..store import machine
+from ..store import machine, replace_file
 
 SAVED = {
     "infinite": "resampled", "overfit": "ce_overfit", "early_stop": "ce", "cape_bin": "cape_bin",
@@ -87,23 +87,25 @@ def derived(folders, name):
     return next((pd.read_csv(path) for path in paths if path.exists()), None)
 
 
+def keep(table, results, name, command, **facts):
+    """Write ``derived/{name}.csv`` of a folder of results, and its record beside it."""
+    path = Path(results) / "derived" / f"{name}.csv"
+    replace_file(path, lambda to: table.to_csv(to, index=False))
+    text = json.dumps({"command": command, **facts, **machine()}, indent=1) + "\n"
+    replace_file(path.with_suffix(".json"), lambda to: to.write_text(text))
+
+
 def main(arguments=None):
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="probnb.chapters.authors", description=__doc__)
     parser.add_argument("--data", required=True, help="holds linear.csv and discrete.csv")
     parser.add_argument("--results", default="results")
     given = parser.parse_args(arguments)
-    folder = Path(given.results) / "derived"
-    folder.mkdir(parents=True, exist_ok=True)
     files = [Path(given.data) / f"{scenario}.csv" for scenario, _ in saved(given.data)]
     sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
     command = "python -m probnb.chapters.authors --data FOLDER"
-    record = {"command": command, "sha256": sums, **machine()}
-    tables = {"predictions": authors_scores(given.data), "gains": authors_gains(given.data)}
-    for name, table in tables.items():
-        name = f"authors-{name}"
-        table.to_csv(folder / f"{name}.csv", index=False)
-        (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    for name, score in (("predictions", authors_scores), ("gains", authors_gains)):
+        keep(score(given.data), given.results, f"authors-{name}", command, sha256=sums)
 
 
 if __name__ == "__main__":

@@ -86,19 +86,15 @@ def calibrate(p_hat, votes, seed=0, repeats=3, maps=MAPS, sizes=SIZES):
     found = {key: np.zeros((2, n)) for key in product(maps, TARGETS, sizes)}
     for repeat in range(repeats):
         words = np.random.SeedSequence([seed, repeat]).spawn(2)
-        order, targets = (
-            np.random.default_rng(words[0]).permutation(n),
-            soft_targets(votes, words[1]),
-        )
-        for fit_to, test in (np.split(order, [n // 2]), np.split(order, [n // 2])[::-1]):
+        halves = np.split(np.random.default_rng(words[0]).permutation(n), [n // 2])
+        targets = soft_targets(votes, words[1])
+        for fit_to, test in (halves, halves[::-1]):
             for (name, target, size), terms in found.items():
                 few, soft = fit_to[:size], targets[target]
                 fitted = fit_soft(name, z[few], soft[few])
-                said = fitted.predict_proba(z[test])[:, 1]
-                warm = getattr(fitted, "temperature_", np.nan)
-                terms[:, test] += (
-                    np.array([votes[test].squared_error(said), said * 0 + warm]) / repeats
-                )
+                off = votes[test].squared_error(fitted.predict_proba(z[test])[:, 1])
+                warm = np.full(len(off), getattr(fitted, "temperature_", np.nan))
+                terms[:, test] += np.array([off, warm]) / repeats
     return {None: np.stack([votes.squared_error(p_hat)] * 2), **found}
 
 
@@ -146,10 +142,9 @@ def compare_targets(data, data_dir, folder, row="ce", replicates=1000, **how):
             seed, test = run.record["seed"], on_test(read_results(run).predictions)
             ids[seed] = test["id"].to_numpy()
             found = calibrate(test[row].to_numpy(float), votes[ids[seed]], seed, **how)
-            for key, terms in found.items():
-                seeds.setdefault(key, {}).setdefault(seed, []).append(terms)
-    found = {key: [np.mean(qs, axis=0) for qs in of.values()] for key, of in seeds.items()}
-    (first, *others), lines = ids.values(), []
+            seeds.setdefault(seed, []).append(found)
+    found = {k: [np.mean([q[k] for q in qs], axis=0) for qs in seeds.values()] for k in found}
+    lines, (first, *others) = [], ids.values()
     shared, n = all(np.array_equal(first, other) for other in others), len(first)
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), replicates) / n
     for (name, target, size), own in ((k, v) for k, v in found.items() if k is not None):
@@ -171,9 +166,8 @@ def main(arguments=None):
     parser.add_argument("--data-dir", required=True, help="ferplus.npz and cifar10h")
     parser.add_argument("--results", default="results", help="predictions, and the table")
     given = parser.parse_args(arguments)
-    where = given.data_dir, given.results
-    table = pd.concat([compare_targets(data, *where) for data in ("ferplus", "cifar10h")])
-    path = Path(given.results) / "cifar10" / "votes.csv"
+    every = [compare_targets(d, given.data_dir, given.results) for d in ("ferplus", "cifar10h")]
+    table, path = pd.concat(every), Path(given.results) / "cifar10" / "votes.csv"
     store.replace_file(path, lambda to: table.to_csv(to, index=False, float_format="%.6g"))
     print(path)
 

@@ -83,6 +83,14 @@ def stored_runs(folders, pretrained=False):
     return {task: found[task] for task in (*SCENARIOS, "cifar10") if task in found}
 
 
+def face_runs(folders):
+    """Yield the stored runs on photographs: whether the start is pretrained, a line of `find`."""
+    for pretrained in (False, True):
+        for group in stored_runs(folders, pretrained).values():
+            faces = group[group["chapter"] == "synthetic"]
+            yield from ((pretrained, line) for line in faces.itertuples())
+
+
 def ledger(runs):
     """Give every claim its verdict.
 

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,8 +21,8 @@ from ..calibrators import BetaCalibration, IsotonicCalibration, logits_from_prob
 from ..experiment import evidence
 from ..metrics import difference, ece_debiased, ece_smooth, reliability_bins
 from ..plots import COLOURS
-from ..store import machine
-from .claims import stored_runs
+from .authors import keep
+from .claims import face_runs
 
 ESTIMATORS = {
     "quantile": "ECE, 15 quantile bins", "uniform": "ECE, 15 equal bins",
@@ -106,22 +104,20 @@ def estimates(y, p_hat, seed=0):
         gain = (y - p_hat) ** 2 - (y - g) ** 2
         return float(np.mean(np.sign(g - p_hat) * (y - p_hat))), float(np.mean(gain))
 
-    equal = np.minimum((p_hat * 15).astype(int), 14)
-    total = np.bincount(equal, y - p_hat, 15) / len(y)
-    share = np.maximum(np.bincount(equal, minlength=15) / len(y), 1e-12)
+    equal = pd.Series(y - p_hat).groupby((p_hat * 15).astype(int).clip(max=14)).transform("mean")
     bins = reliability_bins(y, p_hat)
     noise = bins.mean_outcome * (1 - bins.mean_outcome) / np.maximum(bins.count - 1, 1)
     steps = IsotonicCalibration().fit(logits, y).predict_proba(logits)[:, 1]
     found = {
         "quantile": (bins.weight @ np.abs(bins.gap), bins.weight @ bins.gap**2),
-        "uniform": (np.abs(total).sum(), (total**2 / share).sum()),
+        "uniform": (equal.abs().mean(), (equal**2).mean()),
         "debiased": (ece_debiased(y, p_hat), bins.weight @ (bins.gap**2 - noise)),
         "smooth": (ece_smooth(y, p_hat), np.nan),
         "corp": (np.mean(np.abs(steps - p_hat)), lower(steps)[1]),
     }
     for name, kind in MAPS.items():
-        g = cross_val_predict(kind, logits, y, cv=folds, method="predict_proba")[:, 1]
-        found[name] = lower(g)
+        g = cross_val_predict(kind, logits, y, cv=folds, method="predict_proba")
+        found[name] = lower(g[:, 1])
     return {name: tuple(map(float, pair)) for name, pair in found.items()}
 
 
@@ -135,18 +131,16 @@ def collect(folders):
         ``exact`` and ``exact_squared``, and each of `ESTIMATORS` likewise; six digits.
     """
     lines = []
-    for pretrained in (False, True):
-        for runs in stored_runs(folders, pretrained).values():
-            for line in runs[runs["chapter"] == "synthetic"].itertuples():
-                test = evidence.tables(line)[1]
-                facts = {"start": "features" if pretrained else "random weights"}
-                facts |= {"scenario": line.task, "seed": line.seed}
-                for method in evidence.methods_of(test):
-                    y, p, p_hat = (test[c].to_numpy(float) for c in ("y", "p", method))
-                    found = {"exact": exact_errors(p, p_hat), **estimates(y, p_hat)}
-                    values = {name: pair[0] for name, pair in found.items()}
-                    values |= {f"{name}_squared": pair[1] for name, pair in found.items()}
-                    lines.append({**facts, "method": method, **values})
+    for pretrained, line in face_runs(folders):
+        test = evidence.tables(line)[1]
+        facts = {"start": "features" if pretrained else "random weights"}
+        facts |= {"scenario": line.task, "seed": line.seed}
+        for method in evidence.methods_of(test):
+            y, p, p_hat = (test[c].to_numpy(float) for c in ("y", "p", method))
+            found = {"exact": exact_errors(p, p_hat), **estimates(y, p_hat)}
+            ends = {f"{name}{end}": found[name][k]
+                    for k, end in enumerate(("", "_squared")) for name in found}  # fmt: skip
+            lines.append({**facts, "method": method, **ends})
     return pd.DataFrame(lines).round(6)
 
 
@@ -185,12 +179,8 @@ def summary(table):
         both starts are averaged first.
     """
     long, draw = misses(table), ["estimate", "scenario", "seed"]
-    facts = {
-        "less exact": long["gap"],
-        "off": long["gap"].abs(),
-        "too high, %": 100 * (long["gap"] > 0),
-    }
-    facts["squares off"] = long["square"].abs()
+    gap, squares = long["gap"], {"squares off": long["square"].abs()}
+    facts = {"less exact": gap, "off": gap.abs(), "too high, %": 100 * (gap > 0)} | squares
     runs = long.assign(**facts).groupby([*draw, "start"], sort=False)
     means = runs[list(facts)].mean()
     means["rank"] = runs[["value", "exact"]].corr("spearman").xs("value", level=-1)["exact"]
@@ -199,11 +189,9 @@ def summary(table):
 
 def summary_table(found):
     """Show `summary` to read."""
-    shown = {
-        name: [gap.text(1, 0 if "%" in name else 2).replace("+", "") for gap in gaps]
-        for name, gaps in found.items()
-    }
-    return pd.DataFrame(shown, found.index.map(ESTIMATORS)).replace("not defined", "")
+    shown = found.apply(lambda gaps: [gap.text(1, 0 if "%" in gaps.name else 2) for gap in gaps])
+    shown = shown.replace({r"\+": "", "not defined": ""}, regex=True)
+    return shown.set_axis(found.index.map(ESTIMATORS))
 
 
 def estimators_figure(table):
@@ -221,11 +209,7 @@ def estimators_figure(table):
 
 def main(results="results"):
     """Write the table and its record."""
-    path = Path(results) / "derived" / "estimators.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    collect([results]).to_csv(path, index=False)
-    record = {"command": "python -m probnb.chapters.estimators", **machine()}
-    path.with_suffix(".json").write_text(json.dumps(record, indent=1) + "\n")
+    keep(collect([results]), results, "estimators", "python -m probnb.chapters.estimators")
 
 
 if __name__ == "__main__":

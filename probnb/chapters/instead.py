@@ -21,14 +21,14 @@ import torch
 from ..experiment import evidence
 from ..experiment.features import extract
 from ..methods import METHODS
-from ..metrics import Difference, difference
+from ..metrics import difference
 from ..plots import COLOURS, use_style
 from ..scenarios import SCENARIOS
 from ..store import machine
 from ..training.backbone import Backbone
 from .ablations import read_study
 from .authors import derived
-from .claims import stored_runs
+from .claims import face_runs
 from .results import label, over_seeds
 
 SCRATCH, FEATURES, DRAWN = "random weights", "pretrained features", "drawn faces, 16 pixels"
@@ -63,9 +63,8 @@ def seconds(line):
     last = results.epochs["fit"].map(read.groupby("fit")["best_epoch"].max() + patience)
     charged = results.epochs[results.epochs["epoch"] <= last.fillna(np.inf)]
     spent = charged.groupby("fit")["cpu_seconds"].sum()
-    fits = results.chosen.groupby("method")["fit"].agg(set)
-    start = {m: fits.get(METHODS[m].start, set()) for m in fits.index}
-    found = {m: spent[sorted(fits[m] | start[m])].sum() for m in fits.index}
+    of = results.chosen.groupby("method")["fit"].agg(set)
+    found = {m: spent[sorted(own | of.get(METHODS[m].start, set()))].sum() for m, own in of.items()}
     members = spent.index.str.fullmatch(r"ce|ensemble member=\d+")
     return found | {"ce_mean": spent[members].mean()}
 
@@ -83,36 +82,24 @@ def stored(folders):
     """
     took, parts = derived(folders, "extraction"), []
     extraction = 0 if took is None else FACES * took["cpu_seconds_each"].iloc[0]
-    for start in (SCRATCH, FEATURES):
-        runs = stored_runs(folders, start == FEATURES).values()
-        for line in (r for group in runs for r in group.itertuples() if r.chapter == "synthetic"):
-            spent = pd.Series(seconds(line), dtype=float) + extraction * (start == FEATURES)
-            part = {"start": start, "scenario": line.task, "seed": line.seed, "seconds": spent}
-            parts.append(pd.DataFrame({**part, "error": evidence.values(line, "mse_p")}))
-    faces = pd.concat(parts).rename_axis("row").reset_index()
-    faces = _beside(faces, faces[faces["start"] == SCRATCH], "ce_mean")
-    unit = faces["seconds"] / faces.pop("unit")
-    studies = [read_study(folder, "targets", data="drawn v3") for folder in folders]
-    drawn = pd.concat(studies[:1]).rename(columns={"mse_p": "error", "cost": "trainings"})
-    drawn = _beside(drawn.assign(start=DRAWN, seconds=np.nan), drawn.assign(seconds=np.nan), "ce")
-    table = pd.concat([faces.assign(trainings=unit), drawn], ignore_index=True)
+    for pretrained, line in face_runs(folders):
+        spent = pd.Series(seconds(line), dtype=float) + extraction * pretrained
+        part = {"start": (SCRATCH, FEATURES)[pretrained], "scenario": line.task, "seed": line.seed}
+        part |= {"seconds": spent, "error": evidence.values(line, "mse_p")}
+        parts.append(pd.DataFrame(part).rename_axis("row").reset_index())
+    drawn = read_study(folders[0], "targets", data="drawn v3").replace({"row": {"ce": "ce_mean"}})
+    drawn = drawn.rename(columns={"mse_p": "error", "cost": "trainings"}).assign(start=DRAWN)
+    table, key = pd.concat([*parts, drawn], ignore_index=True), ["start", "scenario", "seed"]
+    same = pd.MultiIndex.from_frame(table[key].replace({"start": {FEATURES: SCRATCH}}))
+
+    def of(row, value="error"):  # on the same faces and outcomes, from random weights
+        return table[table["row"] == row].set_index(key)[value].reindex(same).to_numpy()
+
+    table["gain"], table["whole"] = (of("ce_mean") - e for e in (table["error"], of("resampled")))
+    table["trainings"] = table["trainings"].fillna(table["seconds"] / of("ce_mean", "seconds"))
     wanted = [row in ROWS[start] for start, row in table[["start", "row"]].to_numpy()]
     columns = ["start", "row", "scenario", "seed", "error", "gain", "whole", "trainings", "seconds"]
     return table.loc[wanted, columns].dropna(subset="gain").reset_index(drop=True)
-
-
-def _beside(table, base, name):
-    """Add what the row `name` of `base` has, scenario by scenario and seed by seed."""
-    key = ["scenario", "seed"]
-    known = base.pivot(index=key, columns="row", values=["error", "seconds"])
-    known = known.reindex(
-        columns=[(v, r) for v in known.columns.levels[0] for r in (name, "resampled")]
-    )
-    known = known.reindex(pd.MultiIndex.from_frame(table[key])).set_axis(table.index)
-    gain, whole = (
-        known["error", name] - other for other in (table["error"], known["error", "resampled"])
-    )
-    return table.assign(gain=gain, whole=whole, unit=known["seconds", name])
 
 
 def shares(table):
@@ -132,10 +119,10 @@ def shares(table):
         each = means["gain"] / means["whole"]
         parts = each if len(each) > 1 else own["gain"] / own["whole"].mean()
         whole = len(each) == most[start] and len(parts) > 1
-        gap = difference(parts) if whole else Difference(*[np.nan] * 5, 0)
-        name = NAMES.get((start, row)) or NAMES.get(row) or label(row)
+        gap = difference(parts if whole else np.nan)
         lines.append({
-            "start": start, "row": row, "label": name,
+            "start": start, "row": row,
+            "label": NAMES.get((start, row)) or NAMES.get(row) or label(row),
             **own[["trainings", "seconds"]].mean(), **each, "least": each.min(),
             "share": gap.value, "low": gap.low, "high": gap.high,
         })  # fmt: skip
@@ -161,6 +148,7 @@ def instead_figure(table):
     seeds = table[table["start"] == SCRATCH].groupby("scenario")["seed"].nunique()
     names = {s: f"{s.capitalize()} ({seeds[s]})" for s in SCENARIOS if s in seeds}
     sums = shares(table).sort_values("trainings", kind="stable").rename(columns=names)
+    sums[["share", "low", "high", *names.values()]] *= 100
     rows = {start: own for start in ROWS if len(own := sums[sums["start"] == start])}
     figure, axes = plt.subplots(
         len(rows), 2, figsize=(7.4, 1.6 + 0.27 * len(sums)), layout="constrained", sharex="col",
@@ -168,12 +156,11 @@ def instead_figure(table):
     )  # fmt: skip
     for (start, own), (cost, way) in zip(rows.items(), axes):
         own = own.assign(place=range(len(own)))
-        long = own.melt("place", list(names.values()), "scenario", "each")
+        long = own.melt("place", [*names.values()], "scenario", "each")
         looks = {"hue": "scenario", "style": "scenario", "legend": cost is axes[0, 0], "s": 32}
-        sns.scatterplot(long.assign(each=100 * long["each"]), x="each", y="place", ax=way, **looks)
-        mean, low, high = (100 * own[c].to_numpy() for c in ("share", "low", "high"))
-        bars = {"xerr": [mean - low, high - mean], "fmt": "|", "color": "black", "ms": 11}
-        way.errorbar(mean, own["place"], **bars)
+        sns.scatterplot(long, x="each", y="place", ax=way, **looks)
+        ends = np.abs(own[["low", "high"]].to_numpy().T - own["share"].to_numpy())
+        way.errorbar(own["share"], own["place"], xerr=ends, fmt="|", color="black", ms=11)
         for at, line in ((0, "-"), (50, "--"), (100, "-")):
             way.axvline(at, color=COLOURS["grey"], lw=0.8, ls=line, zorder=0)
         cost.barh(own["place"], own["trainings"], height=0.5, color=COLOURS["grey"])
@@ -182,10 +169,8 @@ def instead_figure(table):
         cost.set_ylim(len(own) - 0.4, -0.6)
         way.set(ylabel="", yticks=[], ylim=cost.get_ylim())
     cost.set_xlabel("Cost, in trainings of\ncross entropy")
-    way.set_xlabel(
-        "Share of the way from stopping early to labels\n"
-        "drawn afresh (%); bars: mean of scenarios, 95 %"
-    )
+    way.set_xlabel("Share of the way from stopping early to labels\n"
+                   "drawn afresh (%); bars: mean of scenarios, 95 %")  # fmt: skip
     figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5)
     axes[0, 1].get_legend().remove()
     return axes

@@ -41,11 +41,8 @@ def post_hoc(folders):
             with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
                 fitted = CALIBRATORS[name]().fit(z, val["y"], sample_weight=val.get("weight"))
             after, facts = fitted.predict_proba(new)[:, 1], (line.task, line.data, line.seed)
-            gained = [
-                score(test["y"], test[row], weights=test.get("weight"))
-                - score(test["y"], after, weights=test.get("weight"))
-                for score in (nll, brier)
-            ]
+            y, w = test["y"], {"weights": test.get("weight")}
+            gained = [score(y, test[row], **w) - score(y, after, **w) for score in (nll, brier)]
             lines.append((*facts, len(val), row, name, *gained))
     columns = "task data seed rows row map nll brier"
     return pd.DataFrame(lines, columns=columns.split())
@@ -62,8 +59,7 @@ def post_hoc_table(gains):
     columns = {}
     for row in ROWS:
         for score in ("nll", "brier"):
-            means = by_task(gains, row, score)
-            name = f"{METRICS[score].label} × 1000"
+            means, name = by_task(gains, row, score), f"{METRICS[score].label} × 1000"
             columns[label(row), name] = [difference(means[m]).text(1000, 1) for m in MAPS]
         better = (by_task(gains, row) > 0).sum()
         columns[label(row), "tasks"] = [f"{n} of {len(means)}" for n in better]

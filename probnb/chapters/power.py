@@ -74,19 +74,17 @@ def spread(best):
     for scenario, runs in best.items():
         for line in runs.itertuples(index=False):
             test = evidence.tables(line)[1]
-            names = evidence.methods_of(test)
-            errors = {name: 100 * (test[name] - test["p"]) ** 2 for name in names}
-            for a, b in combinations(names, 2):
+            errors = {m: 100 * (test[m] - test["p"]) ** 2 for m in evidence.methods_of(test)}
+            for a, b in combinations(errors, 2):
                 gap = errors[a] - errors[b]
                 lines.append((a, b, scenario, gap.mean(), gap.var(), gap.var() / len(gap)))
     table = pd.DataFrame(lines, columns=["a", "b", "scenario", "gap", "row", "rows"])
     between = table.groupby(["a", "b", "scenario"], sort=False)["gap"].agg(["var", "count"])
-    between = between[between["count"] > 1]
-    squares = between["var"] * (between["count"] - 1)
+    df = between.pop("count") - 1
+    sums = between.mul(df, axis=0).assign(df=df).groupby(["a", "b"]).sum().query("df > 0")
     pairs = table.groupby(["a", "b"], sort=False)[["row", "rows"]].mean() ** 0.5
-    pairs["df"] = (between["count"] - 1).groupby(["a", "b"]).sum()
-    pairs = pairs[pairs["df"] > 0]
-    squares, df = squares.groupby(["a", "b"]).sum().reindex(pairs.index), pairs["df"]
+    pairs = pairs.join(sums, how="inner")
+    squares, df = pairs.pop("var"), pairs["df"]
     ends = {"std": df, "low": chi2.isf(0.025, df), "high": chi2.isf(0.975, df)}
     return pairs.assign(**{name: np.sqrt(squares / by) for name, by in ends.items()})
 
@@ -110,18 +108,16 @@ def needed(table, pairs=ASKED):
         that tell two given networks apart which differ by 0.1.
     """
     lines = {}
-    for a, b in pairs:
-        if not {(a, b), (b, a)} & {*table.index}:
-            continue
+    for a, b in [(a, b) for a, b in pairs if {(a, b), (b, a)} & {*table.index}]:
         one = table.loc[(a, b) if (a, b) in table.index else (b, a)]
-        ends = one["std"], one["low"], one["high"]
-        line = {"deviation": "{:.2f} [{:.2f}, {:.2f}]".format(*ends)}
-        line["due to rows"] = f"{min(1, (one['rows'] / one['std']) ** 2):.0%}"
-        for gap in DIFFERENCES:
-            line[f"seeds for {gap:g}"] = "{} [{}, {}]".format(*(seeds_needed(gap, s) for s in ends))
-        line["one training shows"] = f"{ENOUGH * one['std']:.2f}"
-        line["rows for 0.1"] = f"{(ENOUGH * one['row'] / 0.1) ** 2:,.0f}"
-        lines[f"{label(a)} / {label(b)}"] = line
+        ends, shown = one[["std", "low", "high"]], "{} [{}, {}]".format
+        lines[f"{label(a)} / {label(b)}"] = {
+            "deviation": shown(*ends.map("{:.2f}".format)),
+            "due to rows": f"{min(1, (one['rows'] / one['std']) ** 2):.0%}",
+            **{f"seeds for {d:g}": shown(*(seeds_needed(d, s) for s in ends)) for d in DIFFERENCES},
+            "one training shows": f"{ENOUGH * one['std']:.2f}",
+            "rows for 0.1": f"{(ENOUGH * one['row'] / 0.1) ** 2:,.0f}",
+        }
     return pd.DataFrame(lines).T
 
 

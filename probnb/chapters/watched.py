@@ -50,16 +50,10 @@ def first_alarms(world, streams=1000, rows=10_000, seed=0):
     every row, of the mean outcome and of Spiegelhalter (1986), which weighs errors by 1 - 2p. It
     stops once every watch has raised its alarm.
     """
-    rng, payout = (
-        np.random.default_rng(seed),
-        np.stack([odds(np.full(181, y), SAID) for y in (0, 1)]),
-    )
+    rng, payout = np.random.default_rng(seed), np.stack([odds(0 * SAID + y, SAID) for y in (0, 1)])
     weights, log_e = np.tile(Watch().weights, (streams, 1)), np.zeros(streams)
-    sums, variances, first = (
-        np.zeros((2, streams)),
-        np.zeros((2, streams)),
-        np.full((3, streams), np.nan),
-    )
+    sums = variances = np.zeros((2, streams))
+    first = np.full((3, streams), np.nan)
     for row in range(1, rows + 1):
         k, y = draw_row(world, row, streams, rng)
         growth, weights = stake(weights, payout[y, k], row)
@@ -78,9 +72,6 @@ def alarm_table(streams=1000, rows=10_000, seed=0):
 
     The median is over all streams, NaN where fewer than half raise one.
     """
-    table = {}
-    for world in WORLDS:
-        first = first_alarms(world, streams, rows, seed).fillna(np.inf)
-        both = {"alarms": np.isfinite(first).mean(), "median row": first.median()}
-        table[world] = pd.DataFrame(both).stack()
-    return pd.DataFrame(table).T.replace(np.inf, np.nan)
+    first = pd.concat({w: first_alarms(w, streams, rows, seed) for w in WORLDS}).fillna(np.inf)
+    told = [("alarms", lambda rows: np.isfinite(rows).mean()), ("median row", "median")]
+    return first.groupby(level=0, sort=False).agg(told).replace(np.inf, np.nan)

@@ -126,20 +126,17 @@ def watch(y_true, y_prob, alpha=0.05, before=None):
             f"alpha must stay {before.alpha:g}, as it was at the first row: to choose it after "
             f"looking would void the test; got {alpha!r}."
         )
-    impossible = np.flatnonzero(p == 1 - y)
-    bets = impossible[0] if len(impossible) else len(y)  # after it nobody is left to bet with
+    bets = np.append(np.flatnonzero(p == 1 - y), len(y))[0]  # then nobody is left to bet with
     growth, means = np.full(len(y), np.inf), np.full((len(y), 2), np.nan)
     weights, chart = np.array(before.weights), ALTERNATIVES.copy()
     chart[:, 1] = np.log(chart[:, 1])  # on this scale the slopes are even
-    for start in range(0, bets, 4096):
-        chunk = slice(start, min(start + 4096, bets))
-        for k, line in enumerate(odds(y[chunk], p[chunk]), start):
+    for part in np.array_split(np.arange(bets), bets // 4096 + 1):
+        for k, line in zip(part, odds(y[part], p[part])):
             growth[k], weights = stake(weights, line, before.rows + k + 1)
             means[k] = weights @ chart
     log_e = np.cumsum(np.append(before.log_e, np.log(growth)))[1:]
     row = np.arange(before.rows, before.rows + len(y)) + 1
-    crossed = row[log_e >= -np.log(alpha)]
-    alarm = before.alarm or (int(crossed[0]) if len(crossed) else None)
+    alarm = before.alarm or next(iter(row[log_e >= -np.log(alpha)].tolist()), None)
     now = Watch(alpha, int(row[-1]), float(log_e[-1]), alarm, tuple(weights.tolist()))
     columns = {"log_e": log_e, "intercept": means[:, 0], "slope": np.exp(means[:, 1])}
     return now, pd.DataFrame(columns, index=pd.Index(row, name="row"))

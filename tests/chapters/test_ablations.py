@@ -233,7 +233,7 @@ def test_reversal_judges_every_epoch_of_the_same_trainings(monkeypatch):
             mean = np.mean([done.history[t][name] for done in found])
             assert rows.loc[f"Averaged weights {t}", name] == pytest.approx(mean, rel=1e-5)
     kept = rows.loc["Averaged weights, val CE"]
-    assert kept["epoch"] == np.mean([done.best_epoch for done in found])
+    assert kept["x"] == np.mean([done.best_epoch for done in found])
     assert kept["val_ce"] == pytest.approx(np.mean([done.val_ce for done in found]), rel=1e-5)
     logits = [done.logits["last_test"].double().softmax(1)[:, 1].numpy() for done in found]
     error = np.mean((np.mean(logits, axis=0) - splits.test.probabilities.numpy()) ** 2)
@@ -241,7 +241,7 @@ def test_reversal_judges_every_epoch_of_the_same_trainings(monkeypatch):
     after = rows[rows["label"].eq("Ensemble") & rows["part"].eq("epoch, platt")]
     best = after.loc[after["val_ce"].idxmin()]
     platt = rows.loc["Ensemble, val CE after Platt, platt"]
-    assert platt["epoch"] == best["x"] and platt["mse_p"] == best["mse_p"]
+    assert platt["x"] == best["x"] and platt["mse_p"] == best["mse_p"]
     stored = table.assign(scenario="linear", data="drawn v3")
     assert len(figures.reversal_figure(stored).axes.flat) == 1
     plt.close("all")
