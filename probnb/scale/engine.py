@@ -77,7 +77,8 @@ class Engine:
         chosen = self.table
         if n > count:
             chosen = chosen.filter(spread(chosen[ROW], 1) < int(2**32 * count / n))
-        frame = self.ask(chosen.drop(ROW))
+        frame = self.ask(chosen).sort_values(ROW, ignore_index=True, kind="stable")  # for the folds
+        frame = frame.drop(columns=ROW)
         frame.attrs = {"name": self.name, "decimal": ".", "notes": [], "rows": n}
         return frame
 
@@ -170,10 +171,10 @@ def open_rows(path, engine="duckdb", memory="2GB"):
 
 def _read_duckdb(names, text, engine, size, folder):
     con = ibis.duckdb.connect(memory_limit=f"{size / 2e6:.0f}MB", temp_directory=folder)
-    con.raw_sql("SET preserve_insertion_order = false")
-    if text:  # read once, since each question would read it again
+    if text:  # read once, in order, since each question would read it again
         read, names = con.read_csv(names), [str(Path(folder, "rows.parquet"))]
         con.to_parquet(read, names[0])
+    con.raw_sql("SET preserve_insertion_order = false")
     return con, con.read_parquet(names, file_row_number=True).rename({ROW: "file_row_number"})
 
 

@@ -6,13 +6,10 @@ import ibis
 import numpy as np
 
 from ..calibrators import to_dict
+from ..calibrators.curves import _columns
 from ..metrics.registry import CLIP
 from ..validation import check_choice
 from .engine import ROW, number, tree
-
-MAPS = ("temperature", "platt", "beta", "dirichlet", "histogram", "isotonic", "mixnmatch",
-        "mixnmatch_isotonic")  # fmt: skip
-"""Calibrators that are expressions."""
 
 
 def write_calibrated(data, name, path, fitted):
@@ -27,7 +24,7 @@ def write_calibrated(data, name, path, fitted):
     path : path-like
         The file to write, whole or not at all.
     fitted : estimator
-        A calibrator that `MAPS` names, fitted to log-odds of shape (n,), such as those of
+        One of `probnb.calibrators.CALIBRATORS`, fitted to log-odds of shape (n,), such as those of
         ``data.sample``.
 
     Returns
@@ -59,7 +56,7 @@ def expression(fitted, x, logit=False):
     Parameters
     ----------
     fitted : estimator
-        One of `MAPS`, fitted to log-odds.
+        One of `probnb.calibrators.CALIBRATORS`, fitted to log-odds.
     x : ibis.expr.types.FloatingValue
         Predicted probabilities, or log-odds.
     logit : bool, default=False
@@ -71,13 +68,10 @@ def expression(fitted, x, logit=False):
         The calibrated probability.
     """
     f = to_dict(fitted)
-    check_choice(f["name"], MAPS, "fitted")
     if not logit:  # as `logits_from_probabilities`
-        x = ibis.ifelse(x < CLIP, number(CLIP), ibis.ifelse(x > 1 - CLIP, number(1 - CLIP), x))
+        x = x.clip(number(CLIP), number(1 - CLIP))
         x = (x / (1 - x)).ln()
     match f["name"]:
-        case "temperature":
-            return _expit(x / f["temperature_"])
         case "platt":
             return _expit(x * f["coef_"][0][0] + f["intercept_"][0])
         case "beta":
@@ -87,22 +81,46 @@ def expression(fitted, x, logit=False):
             c = f["intercepts_"][1] - f["intercepts_"][0]
             return _expit(_log_expit(x) * a - _log_expit(-x) * d + c)
         case "histogram":
-            return tree(x, f["edges_"], list(map(number, f["probabilities_"])))
-        case "isotonic":
-            return _lines(x, f["thresholds_"], f["values_"])
-    first, second, third = f["weights_"]
-    mixed = _expit(x / f["temperature_"]) * first + _expit(x) * second + third / 2
-    return mixed if f["thresholds_"] is None else _lines(mixed, f["thresholds_"], f["values_"])
-
-
-def _lines(x, ends, heights):
-    """Steps joined by lines, level beyond the outermost, as `numpy.interp`."""
+            return _steps(x, f["edges_"], f["probabilities_"])
+        case "venn_abers":
+            ends = np.array(f["thresholds_"])
+            near = 1e-14 * (1 + np.abs(ends))  # an engine rounds log-odds in its own way
+            low, high = _steps(x, ends - near, f["lower_"]), _steps(x, ends + near, f["upper_"])
+            return high / (1 - low + high)
+        case "quadratic" | "spline":
+            knots, at = np.array(f["knots_"]), np.linspace(0, 1, 4)
+            width = np.diff(knots)[:, None]
+            places = (knots[:-1, None] + width * at).ravel()
+            heights = _columns(places, knots, fitted._degree) @ [*f["slopes_"], f["intercept_"]]
+            cubics = np.linalg.solve(np.vander(at), heights.reshape(-1, 4).T).T
+            cubics /= width ** np.arange(3, -1, -1)
+            last = [np.polyval(np.polyder(cubics[-1]), width[-1, 0]), heights[-1]]
+            return _expit(_pieces(x, knots, [cubics[0, 2:], *cubics, last]))
+        case "temperature":
+            return _expit(x / f["temperature_"])
+    if f["name"] != "isotonic":  # a mix
+        first, second, third = f["weights_"]
+        x = _expit(x / f["temperature_"]) * first + _expit(x) * second + third / 2
+    if (ends := f["thresholds_"]) is None:
+        return x
+    heights = f["values_"]  # steps joined by lines, level beyond, as `numpy.interp`
     slopes = np.diff(heights) / np.diff(ends)
-    between = [
-        number(h) + (x - number(e)) * number(s) if s else number(h)
-        for e, h, s in zip(ends, heights, slopes)
-    ]
-    return tree(x, ends, [number(heights[0]), *between, number(heights[-1])])
+    return _pieces(x, ends, [heights[:1], *zip(slopes, heights), heights[-1:]])
+
+
+def _steps(x, ends, heights):
+    return tree(x, ends, list(map(number, heights)))
+
+
+def _pieces(x, ends, polynomials):
+    """Polynomials in the distance from the end before each, the first from the first end."""
+    leaves = []
+    for end, (*rising, height) in zip([ends[0], *ends], polynomials):
+        total = 0
+        for c in np.trim_zeros(rising, "f"):
+            total = (total + number(c)) * (x - number(end))
+        leaves.append(total + number(height))
+    return tree(x, ends, leaves)
 
 
 def _expit(x):

@@ -13,7 +13,6 @@ from probnb import metrics
 from probnb.calibrators import CALIBRATORS, logits_from_probabilities
 from probnb.report import make_report, read_predictions
 from probnb.scale import DataSet, open_rows, write_calibrated
-from probnb.scale.maps import MAPS
 
 N = 4000
 ODD = 'a "quoted"; DROP TABLE rows; --'
@@ -141,7 +140,7 @@ def test_the_report_is_that_of_the_rows(frame, tmp_path):
         assert large.in_short()[:20] == small.in_short()[:20]
 
 
-@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("name", CALIBRATORS)
 def test_calibrators_are_applied_in_the_engine(opened, frame, tmp_path, name):
     data = DataSet(opened, ["single", "far"], logits=("far",))
     for column in data.names:
