@@ -202,8 +202,7 @@ weight = study.read_study(kept, "weight", data="utkface")
 grid = figures.settings_figure(weight, ["unseen", "seen"], "unseen=0")
 
 # %% [markdown]
-# The same from random weights, on drawn faces. These are few seeds, one or two in places (a single one has no interval):
-# what is the same in all of them is said above, and nothing else.
+# The same from random weights, on drawn faces, five seeds: noisier, and of the same shape.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Difference in MSE_p on drawn faces against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 drawn = study.read_study(kept, "weight", profile="quick")
