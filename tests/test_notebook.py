@@ -111,7 +111,7 @@ def test_checking_parameters_needs_no_torch():
     ("parameter", "message"),
     [
         ("scenario linaer", "scenario must be one of linear, sigmoid, centered, skewed, discrete"),
-        ("profile big", "profile must be one of smoke, quick, features, cpu, paper"),
+        ("profile big", "profile must be one of smoke, quick, features, finetune, cpu, paper"),
         ("methods plat", "Did you mean 'platt'?"),
         ("epocs 3", "Did you mean 'epochs'?"),
         ("data_dir nowhere", "data_dir must be an existing file or folder"),

@@ -464,7 +464,7 @@ def test_data_of_ones_own_without_probabilities(tmp_path):
 
 def test_profiles_and_methods_reject_what_they_do_not_know():
     with pytest.raises(
-        ValueError, match="profile must be one of smoke, quick, features, cpu, paper"
+        ValueError, match="profile must be one of smoke, quick, features, finetune, cpu, paper"
     ):
         make_profile("big")
     with pytest.raises(ValueError, match=r"override.*Did you mean 'epochs'"):
