@@ -99,7 +99,8 @@ class Ranked:
             edges[:, -1] = len(self.values)
 
             def sums(cumulated):
-                return np.diff(np.take_along_axis(np.pad(cumulated, ((0, 0), (1, 0))), edges, 1))
+                below = np.take_along_axis(cumulated, np.maximum(edges - 1, 0), 1)
+                return np.diff(np.where(edges > 0, below, 0))
 
             mass = sums(self.up_to)
             gaps = np.abs(sums(self.gap_up_to)) / np.where(mass > 0, mass, 1)
