@@ -163,8 +163,26 @@ class QuadraticCalibration(Calibrator):
         self.slopes_, self.intercept_ = np.array(slopes), float(intercept)
 
     def _map(self, X, log_odds):
+        return two_columns(self._curve(log_odds))
+
+    def _curve(self, log_odds):
         columns = _columns(log_odds, self.knots_, self._degree)
-        return two_columns(columns @ [*self.slopes_, self.intercept_])
+        return columns @ [*self.slopes_, self.intercept_]
+
+    def cubics(self):
+        """The map's log-odds before, between and after the knots, for who computes them elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (k + 1, 4)
+            Coefficients, the highest power first, of the distance from the knot at the left; of the
+            distance from the first knot before it.
+        """
+        at, width = np.linspace(0, 1, 4), np.diff(self.knots_)[:, None]
+        heights = self._curve((self.knots_[:-1, None] + width * at).ravel()).reshape(-1, 4)
+        inner = np.linalg.solve(np.vander(at), heights.T).T / width ** np.arange(3, -1, -1)
+        rise = np.polyval(np.polyder(inner[-1]), width[-1, 0])
+        return np.vstack([[0, 0, *inner[0, 2:]], inner, [0, 0, rise, heights[-1, -1]]])
 
 
 class SplineCalibration(QuadraticCalibration):

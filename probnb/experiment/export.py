@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.interpolate import CubicSpline
 from torch import nn
 from torch.nn.functional import logsigmoid
 
@@ -72,13 +71,9 @@ def lines(x, places, values):
 
 def _curve(c, z, s):
     """Cubics between the knots, straight beyond."""
-    knots, rises = c.knots_, c.slopes_[[0, -1]] / np.ptp(c.knots_)
-    values = np.diff(np.log(c._map(None, knots)))[:, 0]
-    inner = CubicSpline(knots, values, bc_type=[(1, rise) for rise in rises]).c
-    left, right = np.transpose([[0, 0], [0, 0], rises, values[[0, -1]]])
-    x = s - steps(s, knots, [knots[0], *knots])
-    a, b, c, d = (steps(s, knots, each) for each in np.column_stack([left, inner, right]))
-    return torch.sigmoid(((a * x + b) * x + c) * x + d)
+    x = s - steps(s, c.knots_, [c.knots_[0], *c.knots_])
+    cubed, squared, rise, start = (steps(s, c.knots_, each) for each in c.cubics().T)
+    return torch.sigmoid(((cubed * x + squared) * x + rise) * x + start)
 
 
 def _venn_abers(c, z, s):

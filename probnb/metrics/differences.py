@@ -226,8 +226,6 @@ def clustered_mean(terms, weights=None, groups=None):
         Weights above 0.
     groups : ndarray of shape (n,), optional
         What rows share.
-    level : float, default=0.95
-        Coverage aimed at, in (0, 1).
 
     Returns
     -------
@@ -257,13 +255,11 @@ def proportion_interval(ones, count):
         Number of outcomes 1, each in [0, count].
     count : array-like of shape (k,)
         Number of rows, each at least 1; fractions (effective rows) are allowed.
-    level : float, default=0.95
-        Coverage, in (0, 1).
 
     Returns
     -------
     low, high : ndarray of shape (k,)
-        Ends of the intervals, in [0, 1], which cover at least as often as `level` says: quantiles
+        Ends of the intervals, in [0, 1], which cover in at least 95 % of cases: quantiles
         of Beta(ones, zeros + 1) and Beta(ones + 1, zeros).
 
     Examples
@@ -319,8 +315,6 @@ def repeated_distance(ones, counts, y_prob, metric="mse_p", weights=None, groups
         Weight of each row, at least 0; their scale does not matter.
     groups : array-like of shape (n,), optional
         What rows share, for example a patient; the standard error then is that of whole groups.
-    level : float, default=0.95
-        Coverage of the interval, in (0, 1).
 
     Returns
     -------

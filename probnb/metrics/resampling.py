@@ -203,13 +203,13 @@ def bootstrap(
     with tqdm(total=replicates, desc="bootstrap", delay=3, disable=not progress) as bar:
         for start in range(0, replicates, block := max(1, CELLS // n)):
             part = slice(start, min(start + block, replicates))
-            drawn = _weights(rng, part.stop - part.start, n, codes)
+            drawn = draw_weights(rng, part.stop - part.start, n, codes)
             if own is not None:  # scaled by powers of two: tiny weights may be drawn alone
                 drawn = drawn * own
                 drawn = np.ldexp(drawn, -np.frexp(drawn.max(axis=1, keepdims=True))[1])
             total = drawn.sum(axis=1, keepdims=True)
             for j, rows in rowwise.items():
-                values[part, :, j] = _weighted_sum(drawn, rows) / total
+                values[part, :, j] = weighted_sum(drawn, rows) / total
             for k, sample in enumerate(samples.values() if others else ()):
                 ranked = sample.reweighted(drawn)
                 for j, metric in others.items():
@@ -224,7 +224,7 @@ def bootstrap(
     return Bootstrap(pd.DataFrame(point, list(samples), metrics), values, units, bias)
 
 
-def _weights(rng, replicates, n, codes):
+def draw_weights(rng, replicates, n, codes):
     """Return how often each row is drawn, of shape (replicates, n)."""
     draws = n if codes is None else codes.max() + 1
     each = (rng.integers(draws, size=draws) for _ in range(replicates))
@@ -232,7 +232,7 @@ def _weights(rng, replicates, n, codes):
     return weights if codes is None else weights[:, codes]
 
 
-def _weighted_sum(weights, rows):
+def weighted_sum(weights, rows):
     """Return weights @ rows where infinite rows count only when drawn."""
     infinite = np.isinf(rows)
     if not infinite.any():

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..metrics.registry import benefit_rows
 from ..validation import check_numbers
-from .judge import _mean
+from .judge import mean_of
 from .tell import Text, _cell, show_table
 
 GRID = 48
@@ -59,10 +59,10 @@ def decision_curve(table, threshold):
     rows = {}
     for t in np.union1d(grid, asked):
         terms = {name: benefit_rows(table.y, p, t) for name, p in columns.items()}
-        best = max(PLAIN, key=lambda name: _mean(table, terms[name])[0])
+        best = max(PLAIN, key=lambda name: mean_of(table, terms[name])[0])
         for name, term in terms.items():
             acted = columns[name] >= t
-            value, gain = (_mean(table, each) for each in (term, term - terms[best]))
+            value, gain = (mean_of(table, each) for each in (term, term - terms[best]))
             counts = acted.sum(), int(table.y[acted].sum()), t in asked
             rows[t, name] = value[0], *value[2:], gain[0], *gain[2:], *counts
     names = "benefit low high gain gain_low gain_high acted true asked"

@@ -188,7 +188,7 @@ def _how_off(table, p_hat):
     s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
     order, perfect = _order(y, s)
     slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(table, s, w)
-    bias, std, _, _ = _mean(table, p_hat - y)
+    bias, std, _, _ = mean_of(table, p_hat - y)
     out = {"order": order, "bias": bias, "slope": slope, "ece": ece(y, p_hat, weights=w)}
     out |= {"slope_low": slope - 1.96 * error, "slope_high": slope + 1.96 * error}
     clustered = None if table.cluster is None else (bias, std, table.units)
@@ -226,7 +226,7 @@ def departures(misses, spread, total, clustered=None):
     }
 
 
-def _mean(table, terms, rows=slice(None)):
+def mean_of(table, terms, rows=slice(None)):
     """Mean of one term a row, its error and interval, over rows or clusters."""
     shared = (None if held is None else held[rows] for held in (table.weight, table.cluster))
     return clustered_mean(np.asarray(terms)[rows], *shared)
@@ -280,20 +280,40 @@ def group_table(table):
         return pd.DataFrame()
     codes, labels = pd.factorize(table.group)
     weight = np.ones(len(codes)) if table.weight is None else table.weight
-    out = {}
+    found = {}
     for k in np.argsort(-np.bincount(codes), kind="stable")[:LARGEST]:
         rows = codes == k
-        mass, effective = weight[rows].sum(), effective_rows(weight[rows])[0]
-        observed, _, low, high = _mean(table, table.y, rows)
-        if table.cluster is None:
+        w, observed = weight[rows], mean_of(table, table.y, rows)
+        predicted = {name: w @ p_hat[rows] / w.sum() for name, p_hat in table.predictions.items()}
+        found[labels[k]] = rows.sum(), effective_rows(w)[0], observed, predicted
+    return tell_groups(found, table.cluster is not None)
+
+
+def tell_groups(found, clustered):
+    """Lay out `group_table`.
+
+    Parameters
+    ----------
+    found : dict
+        By group: rows, their effective number, what `clustered_mean` says of the outcomes, and a
+        dict of each column's mean prediction.
+    clustered : bool
+        Whether rows depend on each other, so that only Student's interval holds.
+
+    Returns
+    -------
+    DataFrame
+        A line a group and column.
+    """
+    out = {}
+    for group, (rows, effective, (observed, _, low, high), predictions) in found.items():
+        if not clustered:
             ones = np.clip(observed, 0, 1) * effective
             low, high = np.ravel(proportion_interval(ones, max(effective, 1)))
-        for name, p_hat in table.predictions.items():
-            predicted = weight[rows] @ p_hat[rows] / mass
-            out[labels[k], name] = {
-                "rows": rows.sum(), "predicted": predicted, "observed": observed, "low": low,
-                "high": high, "off": bool(predicted < low or predicted > high),
-            }  # fmt: skip
+        for name, predicted in predictions.items():
+            off = bool(predicted < low or predicted > high)
+            out[group, name] = {"rows": rows, "predicted": predicted, "observed": observed,
+                                "low": low, "high": high, "off": off}  # fmt: skip
     return pd.DataFrame.from_dict(out, orient="index").rename_axis(["group", "column"])
 
 
@@ -337,8 +357,8 @@ def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
                 after[test] = fitted.predict_proba(s[test])[:, 1]
         rows[column, name] = {}
         for metric, of in (("brier", lambda p: (p - y) ** 2), ("nll", lambda p: nll_rows(y, p))):
-            gain, _, low, high = _mean(table, of(before) - of(after))
-            rows[column, name] |= {metric: _mean(table, of(after))[0], f"{metric}_gain": gain,
+            gain, _, low, high = mean_of(table, of(before) - of(after))
+            rows[column, name] |= {metric: mean_of(table, of(after))[0], f"{metric}_gain": gain,
                                    f"{metric}_low": low, f"{metric}_high": high}  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["column", "calibrator"])
 
@@ -362,7 +382,7 @@ def gain_parts_table(table, reference=None, seed=0):
         has the lower score by. Empty where a fold would lack an outcome, there is one column, or
         more than 100,000 rows.
     """
-    scores = {name: _mean(table, (q - table.y) ** 2)[0] for name, q in table.predictions.items()}
+    scores = {name: mean_of(table, (q - table.y) ** 2)[0] for name, q in table.predictions.items()}
     best = min(scores, key=scores.get) if reference is None else reference
     parts = {}
     for name in [n for n in scores if n != best and len(table.y) <= FIT_ROWS]:

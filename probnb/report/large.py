@@ -6,13 +6,10 @@ What an engine has no quick answer to (slopes, gains, parts) is that of a sample
 from __future__ import annotations
 
 import ibis
-import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from ..metrics.binning import BINS
-from ..metrics.differences import proportion_interval
-from ..metrics.sample import FEWEST
+from ..metrics.differences import clustered_mean
 from . import judge
 
 
@@ -51,30 +48,17 @@ def group_table(data):
     sums |= {"mass": (w + 0 * rows.y).sum(), "ww": (w * w + 0 * rows.y).sum()}
     sums |= {"ones": (w * rows.y).sum(), "rows": rows.count()}
     held = data.engine.ask(rows.group_by(["group", "block"]).agg(**sums))
-    out = {}
+    found = {}
     for label in largest:
         blocks = held[held["group"] == label].drop(columns=["group", "block"])
-        all_of, (observed, _, low, high) = blocks.sum(), _mean(blocks["ones"], blocks["mass"])
-        if data.cluster is None:
-            effective = max(all_of["mass"] ** 2 / all_of["ww"], 1)
-            low, high = np.ravel(
-                proportion_interval(np.clip(observed, 0, 1) * effective, effective)
-            )
-        for k, name in enumerate(data.names):
-            predicted = all_of[f"p{k}"] / all_of["mass"]
-            out[label, name] = {
-                "rows": int(all_of["rows"]), "predicted": predicted, "observed": observed,
-                "low": low, "high": high, "off": bool(predicted < low or predicted > high),
-            }  # fmt: skip
-    return pd.DataFrame.from_dict(out, orient="index").rename_axis(["group", "column"])
+        total = blocks.sum()
+        predicted = {name: total[f"p{k}"] / total["mass"] for k, name in enumerate(data.names)}
+        effective = total["mass"] ** 2 / total["ww"]
+        observed = _mean(blocks["ones"], blocks["mass"])
+        found[label] = int(total["rows"]), effective, observed, predicted
+    return judge.tell_groups(found, data.cluster is not None)
 
 
 def _mean(sums, mass):
-    """A mean with its error over blocks, as `probnb.metrics.differences.clustered_mean`."""
-    value, units = sums.sum() / mass.sum(), len(sums)
-    if units < FEWEST:
-        return value, np.nan, np.nan, np.nan
-    deviation = (sums - value * mass) / mass.sum()
-    std = float(np.sqrt(deviation @ deviation * units / (units - 1)))
-    half = float(stdtrit(units - 1, 0.975)) * std
-    return value, std, value - half, value + half
+    """A mean with its error over blocks."""
+    return clustered_mean((sums / mass).to_numpy(), mass.to_numpy())

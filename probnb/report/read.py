@@ -155,7 +155,7 @@ def check_table(
     notes, present = list(frame.attrs.get("notes", ())), list(frame.columns)
     wanted = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
               "split": split, "k": k, "n": n}  # fmt: skip
-    roles = _find_roles(present, y, wanted)
+    roles = find_roles(present, y, wanted)
     named = None if columns is None else _named_columns(columns, present, roles)
     frame = _keep_part(frame, roles.get("split"), part, notes)
     out = {"y": column(frame, roles["y"], "outcome")}
@@ -195,7 +195,7 @@ def _keep_part(frame, split, part, notes):
 
 def _probabilities(frame, names, scale, notes):
     """Bring all prediction columns to probabilities; say how they were understood."""
-    kinds = {name: _kind(frame, name, scale) for name in names}
+    kinds = {name: kind_of(frame, name, scale) for name in names}
     held = {k: ", ".join(name for name in names if kinds[name] == k) for k in SCALES[1:3]}
     if scale == "auto" and all(held.values()):
         raise ValueError(
@@ -215,7 +215,7 @@ def _probabilities(frame, names, scale, notes):
     return pd.DataFrame(out)
 
 
-def _kind(frame, name, scale):
+def kind_of(frame, name, scale):
     """Whether a column holds probabilities or logits; what is neither for certain is refused."""
     values = column(frame, name)
     outside = (values < -ROUNDING) | (values > 1 + ROUNDING)
@@ -245,7 +245,7 @@ _ASIDE = {  # what a column of numbers holds that is no prediction, by its name
 }
 
 
-def _find_roles(present, y, wanted):
+def find_roles(present, y, wanted):
     """Which column has which role; a usual name counts where a column has it and no other role."""
     usual = [role for role, name in wanted.items() if role in USUAL and name == role]
     told = {r: name for r, name in wanted.items() if name is not None and r not in usual}

@@ -12,7 +12,7 @@ from ..notebook import find_path
 from ..tables import read_table
 from ..validation import check_integer
 from .judge import FIT_ROWS
-from .read import _find_roles, _kind, check_table
+from .read import check_table, find_roles, kind_of
 
 ROLES = {"y": "y", "p": "p", "group": "group", "cluster": "cluster", "weight": "weight", "id": "id",
          "split": "split", "part": "test"}  # fmt: skip
@@ -90,7 +90,7 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
     sample = check_table(frame, columns, **settings)
     told = ROLES | settings
     wanted = {role: told[role] for role in [*ROLES][1:-1]}
-    roles = _find_roles([*frame], told["y"], wanted)
+    roles = find_roles([*frame], told["y"], wanted)
     notes = [f"Read {frame.attrs['rows']:,} rows of {opened.name} with {engine}."]
     if "id" in roles and "cluster" not in roles:
         ids = opened.table.aggregate(ids=opened.table[roles["id"]].approx_nunique())
@@ -109,7 +109,7 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
     columns = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}
     data = DataSet(
         opened, [*sample.predictions], **columns,
-        logits=tuple(c for c in sample.predictions if _kind(frame, c, scale) == "logit"),
+        logits=tuple(c for c in sample.predictions if kind_of(frame, c, scale) == "logit"),
         exact_auc=exact_auc, notes=(*notes, *sample.notes),
     )  # fmt: skip
     data.sample = sample

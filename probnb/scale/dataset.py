@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..metrics.binning import BINS, BrierDecomposition, ReliabilityBins
 from ..metrics.registry import CLIP, METRICS, computable
-from ..metrics.resampling import Bootstrap, _weighted_sum, _weights
+from ..metrics.resampling import Bootstrap, draw_weights, weighted_sum
 from ..metrics.sample import Ranked
 from ..validation import check_choice, check_integer
 from .cells import count_column
@@ -235,7 +235,7 @@ class DataSet:
         """
         names, metrics = list(self.names if names is None else names), computable(bool(self.p))
         replicates = check_integer(replicates, "replicates", 2)
-        drawn = _weights(np.random.default_rng(seed), replicates, self.units, None)
+        drawn = draw_weights(np.random.default_rng(seed), replicates, self.units, None)
         point = pd.DataFrame([self.evaluate(name) for name in names], names, metrics)
         values = np.empty((replicates, *point.shape))
         for i, name in enumerate(names):
@@ -248,7 +248,7 @@ class DataSet:
                 if METRICS[m].ranked:
                     values[:, i, j] = METRICS[m].ranked(ranked)
                 else:
-                    values[:, i, j] = _weighted_sum(drawn, blocks[m].to_numpy()) / mass.sum(axis=1)
+                    values[:, i, j] = weighted_sum(drawn, blocks[m].to_numpy()) / mass.sum(axis=1)
         return Bootstrap(point, values, self.units)
 
 

@@ -6,7 +6,6 @@ import ibis
 import numpy as np
 
 from ..calibrators import to_dict
-from ..calibrators.curves import _columns
 from ..metrics.registry import CLIP
 from ..validation import check_choice
 from .engine import ROW, number, tree
@@ -88,14 +87,7 @@ def expression(fitted, x, logit=False):
             low, high = _steps(x, ends - near, f["lower_"]), _steps(x, ends + near, f["upper_"])
             return high / (1 - low + high)
         case "quadratic" | "spline":
-            knots, at = np.array(f["knots_"]), np.linspace(0, 1, 4)
-            width = np.diff(knots)[:, None]
-            places = (knots[:-1, None] + width * at).ravel()
-            heights = _columns(places, knots, fitted._degree) @ [*f["slopes_"], f["intercept_"]]
-            cubics = np.linalg.solve(np.vander(at), heights.reshape(-1, 4).T).T
-            cubics /= width ** np.arange(3, -1, -1)
-            last = [np.polyval(np.polyder(cubics[-1]), width[-1, 0]), heights[-1]]
-            return _expit(_pieces(x, knots, [cubics[0, 2:], *cubics, last]))
+            return _expit(_pieces(x, f["knots_"], fitted.cubics()))
         case "temperature":
             return _expit(x / f["temperature_"])
     if f["name"] != "isotonic":  # a mix
