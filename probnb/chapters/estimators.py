@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from scipy.stats import rankdata
-from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, StandardScaler
+from sklearn.preprocessing import SplineTransformer
 
-from ..calibrators import BetaCalibration, IsotonicCalibration, logits_from_probabilities
+from ..calibrators import CALIBRATORS, IsotonicCalibration, logits_from_probabilities
 from ..experiment import evidence
 from ..metrics import difference, ece_debiased, ece_smooth, reliability_bins
 from ..plots import COLOURS
@@ -32,8 +32,8 @@ ESTIMATORS = {
 }  # fmt: skip
 """The estimates and their names, those that read the same outcomes twice first."""
 
-QUADRATIC = make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression(C=1e4))
-MAPS = {"isotonic": IsotonicCalibration(), "beta": BetaCalibration(), "quadratic": QUADRATIC}
+MAPS = ("isotonic", "beta", "quadratic")
+"""Those of the calibrators that are fitted out of fold."""
 
 
 def exact_errors(p, p_hat):
@@ -115,8 +115,8 @@ def estimates(y, p_hat, seed=0):
         "smooth": (ece_smooth(y, p_hat), np.nan),
         "corp": (np.mean(np.abs(steps - p_hat)), lower(steps)[1]),
     }
-    for name, kind in MAPS.items():
-        g = cross_val_predict(kind, logits, y, cv=folds, method="predict_proba")
+    for name in MAPS:
+        g = cross_val_predict(CALIBRATORS[name](), logits, y, cv=folds, method="predict_proba")
         found[name] = lower(g[:, 1])
     return {name: tuple(map(float, pair)) for name, pair in found.items()}
 
