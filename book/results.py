@@ -184,7 +184,7 @@ saved if saved is None else tables.show(saved.assign(mse_p=100 * saved["mse_p"])
 # Where scripts run, choose which seeds count: with one alone, the picture is what a single training would
 # have said.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot on pretrained features, five scenarios, seven seeds: the ensemble below one network, CaPE less its control at 0, logistic regression on either side."}}
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot on pretrained features, five scenarios, ten seeds: the ensemble below one network, CaPE less its control at 0, logistic regression on either side."}}
 pretrained = stored_runs(folders, pretrained=True)
 pairs = [
     ("ensemble", "ce_mean"),

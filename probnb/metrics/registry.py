@@ -18,7 +18,7 @@ from scipy.special import rel_entr
 
 from ..validation import check_choice, check_number, check_probabilities, check_same_length
 from . import binning
-from .sample import Ranked, check_row_weights, check_sample, weighted_mean
+from .sample import check_row_weights, check_sample, weighted_mean
 
 CLIP = float(np.finfo(np.float64).eps)
 """How near to 0 or 1 the negative log-likelihood lets a prediction come, as in scikit-learn."""
@@ -393,8 +393,6 @@ def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
 
 def evaluate_sample(sample, names):
     """Return metrics of a checked sample; say which are undefined."""
-    if sample.weights is None:
-        vars(sample)["ranked"] = ranked_rows(sample.y, sample.p_hat)  # shared by all of them
     with warnings.catch_warnings(action="ignore"):  # said below, once, where the caller sees it
         values = {name: METRICS[name].of(sample) for name in names}
     undefined = [name for name, value in values.items() if math.isnan(value)]
@@ -403,23 +401,6 @@ def evaluate_sample(sample, names):
         text = f"{', '.join(undefined)} is NaN: {why}."
         warnings.warn(text, RuntimeWarning, stacklevel=3)
     return values
-
-
-def ranked_rows(y, p_hat):
-    """Return the `Ranked` of rows that weigh the same.
-
-    The bits of numbers in [0, 1] are in their order and leave room for the outcome: to sort both as
-    one number takes less time than an order by which to gather them.
-    """
-    keys = (p_hat + 0.0).view(np.int64) << 1  # 0.0 for -0.0
-    keys |= y > 0
-    keys.sort()
-    ones, values = (keys & 1).astype(np.float64), (keys >> 1).view(np.float64)
-    if (new := values[1:] != values[:-1]).all():
-        return Ranked(values, np.ones((1, len(values))), ones[None])
-    starts = np.flatnonzero(np.append(True, new))
-    mass = np.diff(starts, append=len(values)).astype(np.float64)
-    return Ranked(values[starts], mass[None], np.add.reduceat(ones, starts)[None])
 
 
 def computable(with_truth):

@@ -14,7 +14,6 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ..metrics.binning import BINS
-from ..metrics.registry import ranked_rows
 from ..metrics.sample import Sample, bin_cuts
 from .engine import number, tree
 
@@ -109,7 +108,7 @@ def count_column(engine, rows, low, high, bins=(BINS,), auc=True, name=""):
             few = [found[found["p"].between(lo[c], hi[c])] for c in near]
             finest.append(_by_value(pd.concat(few).astype(float)))
         held = [found.pop(c).to_numpy() for c in [*found]]
-        ranked = ranked_rows(*held) if len(held) == 2 else Sample(*held).ranked
+        ranked = Sample(*held).ranked
         p, m, k = ranked.values, ranked.mass[0], ranked.ones[0]
         del held, found, ranked  # a chunk is as large as memory allows
         firsts = np.append(np.searchsorted(p, lo), len(p))
