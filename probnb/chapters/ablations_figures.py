@@ -91,13 +91,13 @@ def stopping_figure(table):
 
 def reversal_figure(table):
     """Draw MSE_p after every epoch, before and after Platt scaling: means over seeds."""
-    shown = table[table["part"].str.startswith("epoch")].assign(mse=100 * table["mse_p"])
-    shown["after"] = np.where(shown["part"] == "epoch", "as it is", "Platt scaling")
+    shown = table[table["part"].str.startswith("epoch")].rename(columns={"label": "Predictions"})
     kind = np.where(shown["data"] == "utkface", "photographs, ", "drawn faces, ")
-    shown["on"] = kind + shown["scenario"]
+    judged = np.where(shown["part"] == "epoch", "as they are", "after Platt scaling")
+    shown = shown.assign(mse=100 * shown["mse_p"], on=kind + shown["scenario"], Judged=judged)
     grid = sns.relplot(
-        shown, x="x", y="mse", hue="label", style="after", col="on", col_wrap=2, kind="line",
-        errorbar=None, height=2.6, aspect=1.3, palette="colorblind",
+        shown, x="x", y="mse", hue="Predictions", style="Judged", col="on", col_wrap=2,
+        kind="line", errorbar=None, height=2.6, aspect=1.3, palette="colorblind",
         facet_kws={"sharex": False, "sharey": False},
     )  # fmt: skip
     grid.set_titles("{col_name}").set_axis_labels("Epoch", MSE)
