@@ -130,7 +130,7 @@ here = study.compare_seeds([on_test(results.predictions)])
 #
 # **Not at our size.** In all three seeds validation data kept the start of CaPE's fine-tuning: its row is cross
 # entropy's, and their difference of 0 is an identity, not a measurement. The small network's error is 7.08, far from
-# the paper's; a ResNet-18 on the pixels of 20,000 images has 6.76, and there CaPE is 0.08 lower [-0.51, 0.67] in two
+# the paper's; a ResNet-18 on the pixels of 20,000 images has 6.78, and there CaPE is 0.08 lower [-0.03, 0.19] in three
 # seeds. What does help is the ensemble, 0.18 lower [0.11, 0.25], and fresh outcomes in every epoch, 0.44 lower
 # [0.13, 0.74]; MMCE and focal loss are higher.
 

@@ -9,6 +9,7 @@ import argparse
 import base64
 import html
 import json
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..experiment import evidence
+from ..experiment.profiles import PROFILES
 from ..metrics import holm
 from ..scenarios import SCENARIOS
 from ..store import replace_file
@@ -83,6 +85,25 @@ def stored_runs(folders, pretrained=False):
     return {task: found[task] for task in (*SCENARIOS, "cifar10") if task in found}
 
 
+def longer_runs(folders, epochs=60):
+    """Find the runs of a profile that differ from it by their epochs alone, as `stored_runs` does.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        By scenario and epochs, ``"linear@60"``, as questions ask for them.
+    """
+    runs = evidence.find(folders, "synthetic", data="utkface")
+
+    def is_longer(run):
+        usual = asdict(PROFILES[run.record["profile"]])
+        longer = {**usual, "epochs": epochs}
+        return {**usual, **run.record["settings"]} == longer and not run.record.get("changed")
+
+    runs = runs[[is_longer(run) for run in runs["run"]]]
+    return {f"{task}@{epochs}": group for task, group in runs.groupby("task")}
+
+
 def face_runs(folders):
     """Yield the stored runs on photographs: whether the start is pretrained, a line of `find`."""
     for pretrained in (False, True):
@@ -97,7 +118,7 @@ def ledger(runs):
     Parameters
     ----------
     runs : dict of str to DataFrame
-        From `stored_runs`; may be empty.
+        From `stored_runs` and `longer_runs`; may be empty.
 
     Returns
     -------
@@ -123,7 +144,8 @@ def ledger(runs):
 def _command(claim, parts):
     if claim["kind"] == "runs":
         made = {p["scenario"]: range(max(p["seeds"], 1)) for p in parts}
-        given = {t: ("synthetic", FACES.format(t)) for t in made} | {"cifar10": ("cifar10", PIXELS)}
+        face = {t: FACES.format(t).replace("@", " -p epochs ") for t in made}
+        given = {t: ("synthetic", face[t]) for t in made} | {"cifar10": ("cifar10", PIXELS)}
         return "\n".join(TRAIN.format(*given[t], s) for t, seeds in made.items() for s in seeds)
     if claim["check"]:
         return f"pytest tests -k {claim['check'].split('::')[1]}"
@@ -210,7 +232,7 @@ def main(arguments=None):
     parser.add_argument("--results", nargs="+", default=["results", "runs"], help="folders of runs")
     parser.add_argument("--json", type=Path, help="file to write")
     given = parser.parse_args(arguments)
-    table = ledger(stored_runs(given.results))
+    table = ledger(stored_runs(given.results) | longer_runs(given.results))
     if given.json:
         write_json(table, given.json)
     print(verdict_counts(table).to_string())

@@ -227,7 +227,7 @@ def ask_paper(question):
     """Put a question to the paper's tables, taken at their word; None where they cannot say."""
 
     def numbers(task, name, *arguments):
-        value = _of_table(_printed(task), name, *arguments)
+        value = _of_table(_printed(task.partition("@")[0]), name, *arguments)
         return Difference(value, value, value, 0.0, np.nan, 0) if np.isfinite(value) else None
 
     answer = _answer(question, numbers)
@@ -245,8 +245,9 @@ def _printed(task):
 
 def _answer(question, numbers):
     name, arguments, relation, bound, where = read_question(question)
+    where, longer, epochs = where.partition("@")  # "seen@60": of trainings of 60 epochs
     everywhere = where in ("every", "most", "some", "seen")
-    tasks = list(SCENARIOS) if everywhere else where.split(",")
+    tasks = [task + longer + epochs for task in (SCENARIOS if everywhere else where.split(","))]
     known, parts = [], []
     for task in tasks:
         sign, found = _in_task(task, name, arguments, relation, bound, numbers)
@@ -303,4 +304,5 @@ def _part(task, name, arguments, rows, d):
     values = {"value": scale * d.value, "low": scale * d.low, "high": scale * d.high, "p": d.p}
     values = {k: float(v) if np.isfinite(v) else None for k, v in values.items()}
     facts = {"scenario": task, "rows": list(rows), **values, "seeds": d.seeds}
-    return facts | {"text": f"{task} {number}{seeds}{named}"}
+    shown = "{} ({} epochs)".format(*task.split("@")) if "@" in task else task
+    return facts | {"text": f"{shown} {number}{seeds}{named}"}

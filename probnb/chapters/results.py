@@ -134,24 +134,6 @@ def behind(best):
     return pd.DataFrame(lines, index=rows).T.fillna("–").rename(columns=label)
 
 
-def kept_trainings(runs):
-    """List every training of plain cross entropy at the epoch that validation keeps.
-
-    Returns
-    -------
-    DataFrame
-        ``scenario``, ``seed``, ``fit``, ``epoch``, ``bias`` (mean prediction less mean outcome on
-        test rows) and ``mse_p``; empty where the epochs do not say how far they were off.
-    """
-    columns, parts = ["fit", "epoch", "bias", "mse_p"], []
-    for line in runs.itertuples():
-        epochs = evidence.tables(line)[0].epochs
-        epochs = epochs[(epochs["fit"] == "ce") | epochs["fit"].str.startswith("ensemble member=")]
-        kept = epochs.loc[epochs.groupby("fit")["val_ce"].idxmin()].reindex(columns=columns)
-        parts.append(kept.assign(scenario=line.task, seed=line.seed))
-    return pd.concat(parts, ignore_index=True).dropna()
-
-
 def differences(best, pairs, several=False):
     """Compare pairs of rows in every scenario, or where there are three seeds or more: for forests.
 
@@ -200,13 +182,13 @@ def candidates(runs):
             parts.append({
                 "row": label(setting.method),
                 "schedule": "" if setting.method == "ce_finetuned" else cape,
-                "rate": f"{setting.finetune_learning_rate:g}",
+                "epochs": str(history.index[-1]), "rate": f"{setting.finetune_learning_rate:g}",
                 "bins": f"{setting.bins:.0f}" if setting.method == "cape_bin" else "",
                 "seed": line.seed, "kept": str(kept),
                 "calibration": str(int(history.loc[:kept, "calibration"].sum())),
                 "kept less start": gain[kept], "last less start": gain.iloc[-1],
             })  # fmt: skip
-    key = ["row", "schedule", "rate", "bins"]
+    key = ["row", "schedule", "epochs", "rate", "bins"]
     found = pd.DataFrame(parts).drop_duplicates([*key, "seed"]).groupby(key, sort=False)
     lists = {name: found[name].agg(", ".join) for name in ("kept", "calibration")}
     gains = {f"{k} less start": found[f"{k} less start"].agg(over_seeds) for k in ("kept", "last")}

@@ -113,6 +113,7 @@ def test_rows_that_claims_name_exist():
             assert word in words or re.fullmatch(r"[\d.]+|train_ce|val_ce", word), question
         places = ("every", "most", "some", "seen")
         tasks = (*SCENARIOS, "cifar10", "weather", "collision")
+        where = where.removesuffix("@60")
         assert where in places or set(where.split(",")) <= set(tasks), question
     assert "weighted_sum" in METHODS
 
@@ -153,6 +154,24 @@ def test_seeds_decide_by_the_stored_numbers(tmp_path, store):
     assert ask("growth mse_p cape_bin > 0.4 linear").verdict == HOLDS
     assert ask("correlation brier mse_p > 0.9 linear").verdict == HOLDS
     assert ask("gap weighted_sum ce mse_p < 0 linear").text == "not run yet"
+
+
+def test_what_networks_end_at_is_asked_of_longer_trainings(tmp_path, store):
+    for seed in range(3):
+        store(tmp_path, seed=seed)
+        store(tmp_path, seed=seed, altered=True)
+        path = tmp_path / "synthetic" / f"linear-utkface-cpu-seed{seed}-x" / "run.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["settings"] = {"size": 32, "epochs": 60}
+        path.write_text(json.dumps(record), encoding="utf-8")
+    runs = claims.longer_runs([tmp_path])
+    assert {task: len(lines) for task, lines in runs.items()} == {"linear@60": 3}
+    answer = rules.ask("last train_ce ce <~ 0.1 linear@60", runs)
+    assert answer.verdict == HOLDS and "linear (60 epochs) 0.01" in answer.text
+    assert rules.ask("last train_ce ce <~ 0.1 linear", runs).text == "not run yet"
+    assert rules.ask("last train_ce ce <~ 0.1 seen@60", runs).verdict == OPEN
+    claim = {"kind": "runs", "check": "", "question": "x"}
+    assert "scenario linear -p epochs 60 -p" in claims._command(claim, answer.parts)
 
 
 def test_a_row_that_kept_its_start_has_no_history_of_its_own(tmp_path, store):

@@ -118,9 +118,9 @@ def test_table_11():
     assert says(rule.loc["resampled"], -0.44, -0.74, -0.13)
     assert (rule.loc[["mmce", "focal"], "low"] > 0).all()
     pixels = less(["cape_bin"], stored=PIXELS, question="rule").loc["rule"].iloc[0]
-    assert says(pixels, -0.08, -0.67, 0.51) and pixels["seeds"] == 2
+    assert says(pixels, -0.08, -0.19, 0.03) and pixels["seeds"] == 3
     ce = [by_seed(t, "cifar10", "rule")["ce"].mean() for t in (STORED, PIXELS)]
-    assert [round(v, 2) for v in ce] == [7.08, 6.76]
+    assert [round(v, 2) for v in ce] == [7.08, 6.78]
 
 
 def test_ratio_of_table_11():

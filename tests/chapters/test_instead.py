@@ -87,12 +87,14 @@ def test_both_starts_have_the_same_faces_and_outcomes():
 
 def test_what_the_page_says_of_shares(sums):
     told = {
-        (instead.SCRATCH, "ensemble"): "47 % [33, 61]",
-        (instead.SCRATCH, "ensemble_platt"): "50 % [34, 66]",
-        (instead.SCRATCH, "platt"): "13 % [1, 25]",
-        (instead.SCRATCH, "cape_bin"): "13 % [-7, 32] for 3.1 trainings",
-        (instead.SCRATCH, "ce_finetuned"): "13 % [-6, 32] for 1.9",
-        (instead.FEATURES, "logistic"): "127 % [107, 148], at least 111 %. It costs 4.2 trainings",
+        (instead.SCRATCH, "ensemble"): "49 % [32, 65]",
+        (instead.SCRATCH, "ensemble_platt"): "52 % [32, 71]",
+        (instead.SCRATCH, "ce_averaged"): "34 % [14, 55] for one training",
+        (instead.SCRATCH, "beginning_bin"): "17 % [8, 25] for 1.3 trainings",
+        (instead.SCRATCH, "platt"): "14 % [-1, 29]",
+        (instead.SCRATCH, "cape_bin"): "14 % [-3, 31] for 3.0",
+        (instead.SCRATCH, "ce_finetuned"): "15 % [-2, 31] for 1.9",
+        (instead.FEATURES, "logistic"): "127 % [111, 142], at least 111 %. It costs 4.2 trainings",
         (instead.DRAWN, "ce_averaged"): "63 % [10, 116] for 1.5 trainings",
         (instead.DRAWN, "augmented"): "57 % [13, 101] for as much",
         (instead.DRAWN, "distilled"): "66 % [9, 123] for 3.9",
@@ -113,9 +115,10 @@ def test_half_way_in_all_five(table, sums):
     ensemble = 100 * sums.loc[(instead.SCRATCH, "ensemble"), five].astype(float)
     said(f"between {ensemble.min():.0f} and {ensemble.max():.0f} %, for three trainings")
     single = sums.loc[instead.SCRATCH].drop(index=["ensemble", "ensemble_platt"])
-    assert single[five].max().max() < 0.5
-    incomplete = set(single.index[single[five].isna().any(axis=1)])
-    assert incomplete == {"ce_averaged", "beginning_bin"}
+    half = single[five].stack() > 0.5
+    assert half[half].index.tolist() == [("ce_averaged", "sigmoid")]
+    assert single["share"].astype(float).idxmax() == "ce_averaged"
+    assert single.loc["ce_averaged", "trainings"] == pytest.approx(1, abs=0.02)
     logistic = sums.loc[(instead.FEATURES, "logistic")]
     said(f"at least {100 * logistic['least']:.0f} %")
     assert logistic["least"] > 1 and logistic["seconds"] == pytest.approx(330, abs=5)
@@ -124,8 +127,8 @@ def test_half_way_in_all_five(table, sums):
     assert heads[["logistic", "ce_mean"]].round().tolist() == [2, 2]
     assert round(heads["ensemble"]) == 11
     whole = 100 * table[table["start"] == instead.SCRATCH].groupby("scenario")["whole"].mean()
-    assert whole.idxmin() == "centered" and f"{whole.min():.2f}" == "0.13"
-    assert whole.idxmax() == "sigmoid" and f"{whole.max():.1f}" == "1.5"
+    assert whole.idxmin() == "centered" and f"{whole.min():.2f}" == "0.15"
+    assert whole.idxmax() == "sigmoid" and f"{whole.max():.1f}" == "1.3"
 
 
 def test_how_many_stand_out_by_chance(table):
@@ -134,9 +137,10 @@ def test_how_many_stand_out_by_chance(table):
     apart = [place for place, gap in gaps.items() if gap.resolved]
     said(f"Of the {len(gaps)} intervals over seeds")
     said(f"from random weights {len(apart)} leave out 0")
-    assert 0.05 * len(gaps) == pytest.approx(1, abs=0.3)
-    assert sum(row.startswith("ensemble") for row, _ in apart) == 4 == len(apart) - 1
+    assert 0.05 * len(gaps) == pytest.approx(2, abs=0.3)
+    rows = [row.removesuffix("_platt") for row, _ in apart]
+    assert rows.count("ensemble") == 8 and rows.count("ce_averaged") == 3 == len(rows) - 8
     left = [p for p, v in zip(gaps, holm([g.p for g in gaps.values()])) if v < 0.05]
-    assert left == [("ensemble_platt", "linear")]
+    assert left == []
     trainings = table[table["start"] == instead.SCRATCH].groupby("scenario")["seed"].nunique()
-    assert trainings["centered"] == trainings["skewed"] == 1
+    assert (trainings == 3).all()

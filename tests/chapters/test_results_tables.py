@@ -79,7 +79,7 @@ def test_settings_of_cape(best):
     for run in lines["run"]:
         run.record["settings"]["cape"] = "released"
     table = tables.candidates(lines)
-    row = table.loc[("CaPE (bin)", "released", "0.01", "15")]
+    row = table.loc[("CaPE (bin)", "released", "4", "0.01", "15")]
     assert row[["seeds", "kept", "calibration"]].tolist() == [2, "2, 2", "0, 0"]
     assert row["kept less start"].startswith("-18.00") and row["last less start"].startswith("-10")
 
@@ -88,10 +88,6 @@ def test_gains_are_split_over_seeds(best):
     table = tables.gains(best, ("platt",))
     assert table.loc[("Linear", "Platt scaling"), "bias"].startswith("+0.")
     assert "one training" in table.loc[("Discrete", "Platt scaling"), "bias"]
-
-
-def test_kept_trainings_need_the_bias(best):
-    assert tables.kept_trainings(best["linear"]).empty
 
 
 def test_shown_tables_are_whole():
