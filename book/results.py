@@ -18,8 +18,8 @@
 #
 # Is CaPE better than what anyone can have without it, on the photographs of {cite}`liu2022deep`? Not
 # here: over three seeds it is not told apart from stopping early in any of the five scenarios, nor from
-# the same fine-tuning without calibration. What the paper says of overfitting holds everywhere, and three
-# networks averaged do more than any single one. The networks are small (32 × 32 pixels, a ResNet-18 of
+# the same fine-tuning without calibration. Networks overfit in every one of the fifteen trainings, as the paper
+# says, and three networks averaged do more than any single one. The networks are small (32 × 32 pixels, a ResNet-18 of
 # width 8); nothing here says what happens at the paper's size.
 
 # %% tags=["parameters"]

@@ -101,6 +101,7 @@ def test_overfitting(best):
             index="method", columns="seed", values="value"
         )
         ratio = value.loc["ce_overfit"] / value.loc["ce_mean"]
+        assert len(ratio) == 3 and ratio.min() > 1.5
         lowest = value.idxmin()
         other = lowest[lowest != "resampled"]
         assert other.to_dict() == ({2: "ensemble_platt"} if scenario == "sigmoid" else {})
