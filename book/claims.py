@@ -62,7 +62,8 @@ verdict_counts(claims)
 # the claimed side speaks for the claim, one on the other side against it; fewer than three seeds
 # decide nothing. A claim about every scenario holds if all five speak for it and is contradicted if one speaks
 # against it. Claims about networks in general ("seen") are put to the scenarios that have several seeds, and
-# need two; what networks end at is asked of trainings of 60 epochs ("@60"), where a profile has 24. CaPE has two rows and the benefit of the doubt: one of them is enough. *CE* is the mean of all
+# need two; what networks end at is asked of trainings of 60 epochs ("@60"), where a profile has 24. CaPE has
+# two rows and the benefit of the doubt: one of them is enough. *CE* is the mean of all
 # trainings of plain cross entropy. What the paper's tables answer to the same question is shown, but
 # decides only claims about those tables. A verdict "contradicted" is about networks of this size.
 #

@@ -305,7 +305,8 @@ ax = None if judged is None else estimators.estimators_figure(judged)
 #   of equal width, of which few are full, exaggerate less; the debiased ECE still by 0.56 [0.42, 0.70].
 # - **Maps of two or three parameters, out of fold, are off least**: beta calibration by 0.68 [0.61, 0.74] and a
 #   quadratic in the log-odds by 0.71 [0.64, 0.77], against 1.59 [1.44, 1.74] of the ECE. They err on the other side,
-#   too low in about 69 % of the predictions. The flexible isotonic map out of fold pays for its noise (0.83 [0.76, 0.90]).
+#   too low in about 69 % of the predictions. The flexible isotonic map out of fold pays for its noise
+#   (0.83 [0.76, 0.90]).
 # - **None of them says how large an error of this size is.** Whoever looks at no outcome and always says the median,
 #   1.2, is off by 0.44: less than any estimate. Two thousand outcomes tell a memorised network from a good one, and
 #   hardly more.

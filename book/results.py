@@ -96,9 +96,9 @@ moving.scenarios(best)
 # and within 0.005 of the control, on average, and no interval leaves out 0. What Sigmoid may gain, fine-tuning
 # gains. A gain such as the published one in Linear (4.21 to 1.78) is ruled out at this size.
 #
-# Behind the kept CaPE of these fifteen trainings there is **one calibration epoch**, in one there are two (Centered,
-# seed 2, bins), and in four none: there validation keeps the start, and stopping early, control and CaPE are one
-# network. Other rates (0.1 to 0.001), bins and the printed schedule change nothing on three seeds. Nor does the
+# Behind the kept CaPE (bin) of ten of these fifteen trainings there is **one calibration epoch**, of one there are two
+# (Centered, seed 2), and of four none: there validation keeps the start, and stopping early, control and CaPE are
+# one network. Other rates (0.1 to 0.001), bins and the printed schedule change nothing on three seeds. Nor does the
 # rate of the published demo, 0.0001 for 100 epochs: CaPE (bin) less its start is -0.10 [-0.33, +0.14] there, its
 # control -0.10 [-0.33, +0.13], CaPE less the control +0.00 [-0.02, +0.02]; in one seed 31 calibration epochs lie behind
 # it, in another validation keeps the start.
@@ -137,13 +137,13 @@ ax = forest(
 #
 # The paper's Table 12 has it far behind CaPE (2.59 and 1.78 in Linear, bins), and explains that first
 # predictions are random. Here it is lower than CaPE (bin) in all six trainings of Linear and Discrete, by
-# 0.18 [-0.24, +0.60] and 0.12 [+0.04, +0.20], and higher in all three of Sigmoid, by 0.36 [0.31, 0.41], where
-# fine-tuning gains and this is none; two to five calibration epochs lie behind it. Less stopping
+# 0.18 [-0.24, +0.60] and 0.12 [+0.04, +0.20], and higher in all three of Sigmoid, by 0.36 [0.31, 0.41]; two to
+# five calibration epochs lie behind it. Less stopping
 # early it is -0.21 [-0.48, +0.06] in Linear, -0.12 [-0.25, +0.01] in Discrete and -0.08 [-0.57, +0.42] in Sigmoid: no
 # scenario shows harm, and none a gain.
 #
-# **Averaged weights are the best single network**: a running mean of the weights, which costs nothing, less stopping
-# early is -0.24 [-0.45, -0.03] in Linear, -0.18 [-0.34, -0.03] in Discrete and -0.76 [-1.42, -0.11] in Sigmoid; less
+# **Averaged weights are the lowest single network** in these three scenarios, for the cost of the same training: the
+# running mean of its weights less stopping early is -0.24 [-0.45, -0.03] in Linear, -0.18 [-0.34, -0.03] in Discrete and -0.76 [-1.42, -0.11] in Sigmoid; less
 # CaPE -0.21 [-0.32, -0.09], -0.18 [-0.30, -0.07] and -0.33 [-1.25, +0.60]. The ensemble is ahead of it by 0.13
 # [0.03, 0.22] in Linear; in the other scenarios the two are not told apart.
 
@@ -272,7 +272,7 @@ axes = instead.instead_figure(ways)
 # %% [markdown]
 # - **Three networks averaged go half of the way**: 49 % [32, 65] on average over the five scenarios, between 42 and
 #   72 %, for three trainings; 52 % [32, 71] with Platt scaling on top.
-# - **Averaged weights are the best that one network from random weights does**, 34 % [14, 55] for one training. Only in
+# - **Averaged weights are the furthest that one network from random weights goes** on average, 34 % [14, 55] for one training. Only in
 #   Sigmoid do they go half of the way, which no other row of one network does anywhere. From the beginning it is 17 %
 #   [8, 25] for 1.3 trainings; Platt scaling goes 14 % [-1, 29], which costs nothing; CaPE 14 % [-3, 31] for 3.0; its
 #   control, the same fine-tuning without calibration epochs, 15 % [-2, 31] for 1.9.
