@@ -272,8 +272,9 @@ axes = instead.instead_figure(ways)
 # %% [markdown]
 # - **Three networks averaged go half of the way**: 49 % [32, 65] on average over the five scenarios, between 42 and
 #   72 %, for three trainings; 52 % [32, 71] with Platt scaling on top.
-# - **Averaged weights are the furthest that one network from random weights goes** on average, 34 % [14, 55] for one training. Only in
-#   Sigmoid do they go half of the way, which no other row of one network does anywhere. From the beginning it is 17 %
+# - **Averaged weights are the furthest that one network from random weights goes** on average, 34 % [14, 55] for one
+#   training. Only in Sigmoid do they go half of the way, which no other row of one network does anywhere. From the
+#   beginning it is 17 %
 #   [8, 25] for 1.3 trainings; Platt scaling goes 14 % [-1, 29], which costs nothing; CaPE 14 % [-3, 31] for 3.0; its
 #   control, the same fine-tuning without calibration epochs, 15 % [-2, 31] for 1.9.
 # - **From pretrained features one network goes beyond the whole way in all five**: logistic regression 127 %
@@ -334,7 +335,8 @@ tables.show(shown.rename(columns={"text": "MSE_p ×100"}))
 # CaPE is ahead of its ensemble of five by 0.12 in Linear and 0.16 in Discrete; one training of each would
 # show about 0.21 here. The intervals of its tables are over test faces alone, which are a third of
 # the variance of CaPE less stopping early (though three quarters of that of CaPE less the ensemble): what is
-# missing is trainings. Deviations go with the error, so that the small errors of Centered and Skewed lower them. Nor do the three seeds of a scenario show more than half a point of CaPE over
+# missing is trainings. Deviations go with the error, so that the small errors of Centered and Skewed lower
+# them. Nor do the three seeds of a scenario show more than half a point of CaPE over
 # stopping early; that nothing can be seen of it means no more than this.
 #
 # On pretrained features deviations are smaller, in the median pair to a quarter, and seven seeds show 0.05 in

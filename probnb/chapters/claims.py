@@ -97,8 +97,8 @@ def longer_runs(folders, epochs=60):
 
     def is_longer(run):
         usual = asdict(PROFILES[run.record["profile"]])
-        longer = {**usual, "epochs": epochs}
-        return {**usual, **run.record["settings"]} == longer and not run.record.get("changed")
+        given = usual | (run.record.get("settings") or {})
+        return given == usual | {"epochs": epochs} and not run.record.get("changed")
 
     runs = runs[[is_longer(run) for run in runs["run"]]]
     return {f"{task}@{epochs}": group for task, group in runs.groupby("task")}
