@@ -168,8 +168,6 @@ grid = figures.settings_figure(weighted, ["lambda"], "cape_bin")
 #   entropy, two of which were poor.
 # - Hygiene with augmentation does not hold up with more data: [below](ablations-scaling), at 8,000 faces, it is
 #   0.32 *above* cross entropy, in both of two seeds.
-#
-# On photographs a single training of two of these rows is stored (`mark`): not a finding.
 
 # %% tags=["hide-input", "hide-output"]
 table = targets.assign(low=100 * targets["low"], high=100 * targets["high"])

@@ -126,6 +126,7 @@ def run_rows(rows, splits, settings, seed, fits_dir, net=None, **how):
             [*dict.fromkeys(s for j in jobs for s in lineage(j))], data, fits_dir, **how
         )
 
+    rows = {name: row for name, row in rows.items() if (row.member or 0) < settings.members}
     (ce,) = plan(["ce"], settings, seed, net)["ce"]  # of which all costs are multiples
     unit = passes(ce, trained([ce], splits)[ce], splits, settings.patience)
     lines = {}
@@ -134,6 +135,9 @@ def run_rows(rows, splits, settings, seed, fits_dir, net=None, **how):
         if not methods:
             continue
         jobs = plan(methods, settings, seed, net, methods)
+        for name, every in jobs.items():
+            alone = rows[name].member
+            jobs[name] = [job for job in every if alone in (None, job.place[1])]
         fits = trained([job for row in jobs.values() for job in row], data)
         judged = (_judge if data.train.classes == 2 else _judge_three)(rows, jobs, fits, data)
         for name, found in judged.items():

@@ -40,6 +40,8 @@ class Row:
         Whether training images, its teachers' as well, are mirrored, moved and lit at random.
     each : bool, default=False
         Whether Platt scaling repairs each member before they are averaged.
+    member : int, optional
+        The one member of an ensemble, from 0, that the row is; by default the mean of all.
     """
 
     method: Method
@@ -47,6 +49,7 @@ class Row:
     x: float | None = None
     augment: bool = False
     each: bool = False
+    member: int | None = None
 
 
 def settings_of(profile):
@@ -56,8 +59,9 @@ def settings_of(profile):
     return replace(make_profile(profile, **small), grid={}, candidates=8)
 
 
-def _row(name, part="", x=None, augment=False, each=False, **changes):
-    return Row(replace(METHODS[name], **changes), part, x, augment, each)
+def _row(name, part="", x=None, augment=False, each=False, member=None, **changes):
+    changes |= {} if member is None else {"members": member + 1}
+    return Row(replace(METHODS[name], **changes), part, x, augment, each, member)
 
 
 def _named(*names, **changes):
@@ -83,6 +87,15 @@ CONTROL = _named("ce_finetuned", grid=RATES)
 FOLDS = {"folds": 3, "repeats": 2}  # two networks that did not see the row, at the price of four
 COSINE = METHODS["ce_hygiene"].recipe
 
+
+def _starts(start, part, **how):
+    """A network, and what fine-tuning makes of it: without calibration epochs, and with them."""
+    tuned = {"ce_finetuned": RATES, "cape_bin": CAPE_GRID}
+    tuned = {name: _row(name, part, start=start, grid=grid, **how) for name, grid in tuned.items()}
+    rows = {start: _row(start, part, **how), **tuned}
+    return {f"{name}, {part}": row for name, row in rows.items()}
+
+
 TARGETS = {
     **_named("resampled", "ce", "platt", "ensemble"), **CAPE,
     **_named("smoothed", grid={"smoothing": (0.1,)}),
@@ -100,10 +113,6 @@ TARGETS = {
         label="All of it: augmented, cross-fitted, cosine, averaged",
     ),
 }  # fmt: skip
-
-
-def _of_targets(*names):
-    return {name: TARGETS[name] for name in names}
 
 
 STUDIES = {
@@ -135,7 +144,6 @@ STUDIES = {
         **_fixed("weighted_sum", "lambda", "mix", (0.3, 1.0, 3.0, 10.0), **CAPE_GRID),
     },
     "targets": TARGETS,
-    "mark": _of_targets("resampled", "ce", "cape_bin", "crossfit_hygiene", "augmented_hygiene"),
     "ensembles": {
         **_named("ce", "platt", "ensemble", "ensemble_platt"), **CAPE,
         **{f"cape_{kind}": _row("cape_bin", label=f"CaPE, then {name}", grid=CAPE_GRID,
@@ -148,6 +156,10 @@ STUDIES = {
         "cape_ensemble_members": _row("cape_ensemble", each=True, grid=USUAL,
                                       label="CaPE, Platt each"),
     },
+    "starts": {
+        **{k: row for n in range(3) for k, row in _starts("ce", f"CE {n + 1}", member=n).items()},
+        **_starts("ce_averaged", "averaged weights"),
+    },
     "stopping": {}, "several": {}, "steps": {}, "reversal": {},
     "weight": {
         f"{part}={xi:g}": _row("crossfit", part, xi, label=f"ξ = {xi:g}, {part}",
@@ -155,8 +167,10 @@ STUDIES = {
         for part, how in {"unseen": FOLDS, "seen": {"folds": 0}}.items()
         for xi in (0, 0.5, 1, 1.5, 2) if xi or part == "unseen"  # whose teachers say nothing
     },
-    "scaling": _of_targets("resampled", "ce", "platt", "ensemble", "cape_bin", "crossfit_mixed",
-                           "augmented_hygiene"),
+    "scaling": {
+        name: TARGETS[name] for name in ("resampled", "ce", "platt", "ensemble", "cape_bin",
+                                         "crossfit_mixed", "augmented_hygiene")
+    },
 }  # fmt: skip
 """Rows of each study by name; four of them have rows of their own kind."""
 

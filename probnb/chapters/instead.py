@@ -1,14 +1,11 @@
 """What to do instead: how far each row goes, from stopping early to fresh labels, and its cost.
 
-``python -m probnb.chapters.instead`` draws the README's picture; with a number of images, such as
-1024, it first measures what features of a pretrained network cost, into ``derived/extraction.csv``.
+``python -m probnb.chapters.instead`` draws the README's picture. What features of a pretrained
+network cost, ``derived/extraction.csv``, is measured by ``benchmarks/test_extraction.py``.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
-import time
 from pathlib import Path
 
 import matplotlib
@@ -16,16 +13,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-import torch
 
 from ..experiment import evidence
-from ..experiment.features import extract
 from ..methods import METHODS
 from ..metrics import difference
 from ..plots import COLOURS, use_style
 from ..scenarios import SCENARIOS
-from ..store import machine
-from ..training.backbone import Backbone
 from .ablations import read_study
 from .authors import derived
 from .claims import face_runs
@@ -176,17 +169,9 @@ def instead_figure(table):
     return axes
 
 
-def main(images=0):
-    """Draw the README's picture; first measure extraction with so many images, if any."""
+def main():
+    """Draw the README's picture."""
     root = Path(__file__).resolve().parents[2]
-    if images:
-        noise = torch.randint(256, (images, 3, 128, 128), dtype=torch.uint8)
-        with tempfile.TemporaryDirectory() as folder:
-            backbone, start = Backbone("lite0"), time.process_time()
-            extract({"images": noise}, backbone, folder, progress=False)
-        each = (time.process_time() - start) / images
-        line = {"images": images, "cpu_seconds_each": each, **machine()}
-        pd.DataFrame([line]).to_csv(root / "results" / "derived" / "extraction.csv", index=False)
     matplotlib.use("Agg")
     use_style()
     axes = instead_figure(stored([root / "results"]))
@@ -194,4 +179,4 @@ def main(images=0):
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

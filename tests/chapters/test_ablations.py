@@ -199,6 +199,22 @@ def test_members_are_calibrated_before_they_are_averaged(tmp_path):
     assert table.loc["ensemble_platt", "mse_p"] != pytest.approx(error)
 
 
+def test_a_row_can_be_one_member_and_what_starts_from_it(tmp_path):
+    splits = load_faces("linear", size=16, n=100)
+    names = [f"{row}, CE {k}" for k in (1, 2) for row in ("ce", "ce_finetuned")]
+    rows = {name: STUDIES["starts"][name] for name in (*names, "ce, CE 3")}  # of two members
+    table = study.run_rows(rows, splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    assert list(table.index) == names and SMALL.members == 2
+    p = splits.test.probabilities.numpy()
+    for k, job in enumerate(plan(["ensemble"], SMALL)["ensemble"], 1):
+        fit = run_jobs([job], splits, tmp_path, **HOW)[job]
+        p_hat = fit.logits["best_test"].double().softmax(1)[:, 1].numpy()
+        assert table.loc[f"ce, CE {k}", "mse_p"] == pytest.approx(np.mean((p_hat - p) ** 2))
+        tuned = replace(rows[f"ce_finetuned, CE {k}"].method, members=k)
+        starts = {one.start for one in plan(["x"], SMALL, rows={"x": tuned})["x"]}
+        assert job in starts and table.loc[f"ce_finetuned, CE {k}", "cost"] > 1
+
+
 def test_stopping_rules_by_hand():
     """Logits whose cross entropy is best at epoch 2, whose ranking is best at epoch 4."""
     y = np.array([0, 1] * 50)

@@ -103,7 +103,6 @@ def test_better_targets():
     assert single["mean"].min() > table.loc["ce_averaged", "mean"] - 0.1
     seeds = read_study(RESULTS, "targets").query("row == 'ce'").set_index("seed")["mse_p"]
     assert (seeds[[1, 2]] > seeds.median()).all()
-    assert read_study(RESULTS, "mark")["seed"].nunique() == 1
 
 
 def test_hygiene_with_augmentation_at_eight_thousand():
