@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -101,14 +102,11 @@ def test_overfitting(best):
             index="method", columns="seed", values="value"
         )
         ratio = value.loc["ce_overfit"] / value.loc["ce_mean"]
-        assert len(ratio) == 3 and ratio.min() > 1.5
+        assert len(ratio) == 5 and ratio.min() > 1.5
         lowest = value.idxmin()
         other = lowest[lowest != "resampled"]
         assert other.to_dict() == ({2: "ensemble_platt"} if scenario == "sigmoid" else {})
-        if scenario == "skewed":
-            assert ratio.between(2, 13.5).all()
-        else:
-            said(spell(ends(difference(ratio), 1), 1, ""), text)
+        said(spell(ends(difference(ratio), 1), 1, ""), text)
     said(f"has {100 * value_gap(best['sigmoid']):.2f} less", text)
 
 
@@ -149,41 +147,51 @@ def test_calibration_epochs_add_nothing(best):
     assert 100 * gap.low > paper["cape_bin"] - paper["ce"]
     behind = tables.behind(best)[["CE fine-tuned", "CaPE (bin)", "CaPE (kernel)"]]
     counts = behind["CaPE (bin)"].str.extract(r"(\d+) of calibration")[0].fillna("0").astype(int)
-    assert len(behind) == 15 and counts[counts > 1].to_dict() == {"Centered, seed 2": 2}
-    assert behind.loc["Centered, seed 2", "CaPE (kernel)"].endswith(" 1 of calibration")
-    kept = behind.eq("its start")
-    assert kept.all(axis=1).sum() == kept.any(axis=1).sum() == 4 == (counts == 0).sum()
+    assert len(behind) == 25 and counts.value_counts().to_dict() == {1: 16, 0: 7, 2: 2}
+    kept = behind["CaPE (bin)"].eq("its start")
+    assert kept.sum() == (counts == 0).sum()
     for scenario in ("centered", "skewed"):
         start, control = (
             100 * abs(evidence.compare(best[scenario], "cape_bin", other).value)
             for other in ("ce_mean", "ce_finetuned")
         )
         assert start < 0.04 and control < 0.005
-    for runs in best.values():
-        for row in ("cape_bin", "cape_kernel"):
-            for other in ("ce_mean", "ce_finetuned"):
-                gap = evidence.compare(runs, row, other)
-                assert gap.low <= 0 <= gap.high
+    for scenario, row in product(best, ("cape_bin", "cape_kernel")):
+        start, control = (
+            evidence.compare(best[scenario], row, other) for other in ("ce_mean", "ce_finetuned")
+        )
+        assert start.resolved == (scenario == "sigmoid") and not control.resolved
+    gap, tuned, luck = (
+        evidence.compare(best["sigmoid"], row, "ce_mean")
+        for row in ("cape_bin", "ce_finetuned", "ce")
+    )
+    said(f"gains**: {spell(ends(tuned))} without calibration epochs", text)
+    said(f"better than the mean of all by {-100 * luck.value:.2f}", text)
+    assert luck.value / gap.value == pytest.approx(0.4, abs=0.05)
     first = evidence.scores(best["discrete"], ["mse_p"])
     first = first.pivot(index="seed", columns="method", values="value")
-    assert 100 * (first["cape_bin"] - first["ce"]).mean() == pytest.approx(-0.12, abs=0.005)
+    assert 100 * (first["cape_bin"] - first["ce"]).mean() == pytest.approx(-0.10, abs=0.005)
     trained = kept_trainings(best["discrete"])
     worst = trained.loc[trained.groupby("seed")["mse_p"].idxmax(), "fit"]
-    assert worst.eq("ce").all() and trained.groupby("seed").size().eq(3).all()
+    assert worst.eq("ce").sum() == 4 and trained.groupby("seed").size().eq([3] * 5).all()
 
 
 def test_other_settings_of_cape(best):
     found = evidence.find([ROOT / "results"], "synthetic", task="linear", data="utkface")
     table = tables.candidates(found[found["size"] == 32]).reset_index()
     cape = table[table["row"] == "CaPE (bin)"]
-    several = cape[cape["seeds"] == 3]
+    several = cape[cape["seeds"] >= 3]
     assert set(several["rate"]) == {"0.1", "0.03", "0.01", "0.001", "0.0001"}
     assert set(several["bins"]) == {"5", "15"} and set(several["schedule"]) == {
         "released",
         "printed",
     }
     limits = several["kept less start"].str.extract(r"\[(.*), (.*)\]").astype(float)
-    assert (limits[0] < 0).all() and (limits[1] > 0).all()
+    below = several[limits[1] <= 0]
+    assert (limits[0] < 0).all() and below[["rate", "bins"]].to_numpy().tolist() == [["0.001", "5"]]
+    control = table.query("row == 'CE fine-tuned' and rate == '0.001'")
+    gaps = [gap.iloc[0] for gap in (below["kept less start"], control["kept less start"])]
+    assert gaps == ["-0.08 [-0.16, -0.00]", "-0.09 [-0.18, -0.00]"]
     slow = several.set_index("rate").loc["0.0001"]
     assert slow["epochs"] == "100" and slow["calibration"].split(", ")[:2] == ["31", "0"]
     text = prose("results")
@@ -202,22 +210,25 @@ def test_ensembles(best):
         assert gain / value["ce_mean"] == pytest.approx(0.15, abs=0.025)
         if scenario in SEVERAL:
             assert 1.5 * gain == pytest.approx(0.5, abs=0.06)
-            assert 2.2 < value["ce_mean"] < 2.35
+            assert 2.15 < value["ce_mean"] < 2.35
 
 
 def test_from_the_beginning(best):
+    lower = 0
     for scenario in SEVERAL:
         value = evidence.scores(best[scenario], ["mse_p"])
         value = value.pivot(index="seed", columns="method", values="value")
-        assert len(value) == 3 and (value["beginning_bin"] < value["cape_bin"]).all()
+        assert len(value) == 5
+        lower += (value["beginning_bin"] < value["cape_bin"]).sum()
     sigmoid = evidence.compare(best["sigmoid"], "beginning_bin", "cape_bin")
-    said(f"higher in all three of Sigmoid, by {spell(ends(sigmoid), sign='')}", prose("results"))
-    for runs in best.values():
+    said(f"higher in four of five in Sigmoid, by {spell(ends(sigmoid), sign='')}", prose("results"))
+    assert lower == 9
+    for scenario, runs in best.items():
         gap = evidence.compare(runs, "beginning_bin", "ce_mean")
-        assert gap.seeds == 3 and gap.low < 0 < gap.high
+        assert gap.seeds == 5 and gap.low < 0 and (gap.high < 0) == (scenario == "discrete")
     behind = tables.behind(best)["From the beginning (bin)"]
     counts = behind.str.extract(r"(\d+) of calibration")[0].astype(int)
-    assert len(counts) == 15 and counts.min() == 2 and counts.max() == 5
+    assert len(counts) == 25 and counts.min() == 2 and counts.max() == 5
     printed = published("linear", metric="mse_p", method=["beginning_bin", "cape_bin"])
     assert printed.set_index("method")["value"].to_dict() == {
         "beginning_bin": 2.59,
@@ -233,8 +244,9 @@ def test_averaged_weights_are_the_best_single_network(best):
         if scenario in LARGE:
             assert single.idxmin() == "ce_averaged"
         gap = evidence.compare(runs, "ce_averaged", "ensemble")
-        if scenario == "linear":
-            said(f"by {spell(ends(gap), sign='')} in Linear", text)
+        if scenario in ("linear", "skewed"):
+            words = f"{spell(ends(gap), sign='')} in {scenario.capitalize()}"
+            said(words, text)
         else:
             assert gap.low < 0 < gap.high
 
@@ -259,8 +271,8 @@ def test_the_published_baseline(best):
     said(f"worth {gain:.2f} [{low:.2f}, {high:.2f}]", text)
     kept = pd.concat(kept_trainings(runs) for runs in best.values())
     linear = kept[kept["scenario"] == "linear"]["bias"].abs()
-    assert len(linear) == 9 and len(kept) == 45
-    assert linear.max() < 0.0255 and kept["bias"].abs().max() < 0.06
+    assert len(linear) == 15 and len(kept) == 75
+    assert linear.max() < 0.0335 and kept["bias"].abs().max() < 0.06
 
 
 def test_how_many_stand_out_by_chance(best):
@@ -275,12 +287,18 @@ def test_how_many_stand_out_by_chance(best):
     said(f"Of these {len(table)}, {len(apart)} intervals leave out 0", text)
     assert 0.05 * len(table) == pytest.approx(3, abs=0.3)
     rest = apart[~apart["a"].isin(["ensemble", "ce_averaged"])]
-    assert sorted(rest[["scenario", "a", "b"]].to_numpy().tolist()) == [
-        [scenario, "beginning_bin", "cape_bin"] for scenario in ("discrete", "sigmoid")
+    assert rest[["scenario", "a", "b"]].to_numpy().tolist() == [
+        ["sigmoid", "cape_bin", "ce_mean"],
+        ["sigmoid", "cape_kernel", "ce_mean"],
+        ["sigmoid", "beginning_bin", "cape_bin"],
+        ["discrete", "beginning_bin", "ce_mean"],
+        ["discrete", "beginning_bin", "cape_bin"],
     ]
     left = table.assign(holm=holm(table["p"])).query("holm < 0.05")
-    assert left[["scenario", "a", "b"]].to_numpy().tolist() == [["discrete", "ensemble", "platt"]]
-    said(f"($p$ = {left['holm'].iloc[0]:.2f})", text)
+    assert set(left["a"]) == {"ensemble"}
+    left = left.groupby("b")["scenario"].agg(set).to_dict()
+    four = {"linear", "sigmoid", "skewed", "discrete"}
+    assert left == {"ce_mean": four, "cape_bin": {"linear"}, "platt": {"discrete"}}
 
 
 def check_power(spread, strong):
@@ -288,13 +306,14 @@ def check_power(spread, strong):
     one, ensemble = spread.loc[("ce", "cape_bin")], spread.loc[("ensemble", "cape_bin")]
     assert round(one["std"], 2) == 0.08
     seeds = [power.seeds_needed(gap, one["std"]) for gap in (0.5, 0.2, 0.1, 0.05)]
-    assert seeds == [3, 4, 8, 23]
+    assert seeds == [3, 4, 7, 21]
+    assert power.seeds_needed(0.14, one["std"]) == 5 < power.seeds_needed(0.13, one["std"])
     shares = [(pair["rows"] / pair["std"]) ** 2 for pair in (one, ensemble)]
-    assert 0.3 < shares[0] < 0.36 and 0.7 < shares[1] < 0.8
-    assert round(power.ENOUGH * ensemble["std"], 2) == 0.21
+    assert 0.3 < shares[0] < 0.36 and 0.55 < shares[1] < 0.65
+    assert round(power.ENOUGH * ensemble["std"], 2) == 0.23
     shared = spread.index.intersection(strong.index)
     ratio = (strong["std"][shared] / spread["std"][shared]).median()
-    assert ratio == pytest.approx(1 / 4, abs=0.04)
+    assert 1 / 4 < ratio < 1 / 3
     for pair in {*power.ASKED} & {*strong.index}:
         if "cape_bin" in pair:
             few = power.seeds_needed(0.05, strong.loc[pair, "std"]) <= 7
@@ -324,10 +343,11 @@ def test_pretrained_start():
         return 100 * evidence.scores(runs, ["mse_p"]).groupby("method")["value"].mean()
 
     ours = {scenario: means(runs) for scenario, runs in start.items()}
-    for scenario, numbers in (("linear", (1.17, 2.22, 1.24)), ("discrete", (1.30, 2.31, 1.36))):
+    for scenario, numbers in (("linear", (1.17, 2.17, 1.24)), ("discrete", (1.30, 2.29, 1.36))):
         here = ours[scenario]["ce_mean"], means(scratch[scenario])["ce_mean"]
         assert (*here, ours[scenario]["logistic"]) == pytest.approx(numbers, abs=0.005)
-    assert all(ours[s]["ce_mean"] < means(scratch[s])["resampled"] for s in ours)
+    gaps = {s: ours[s]["ce_mean"] - means(scratch[s])["resampled"] for s in ours}
+    assert abs(gaps.pop("skewed")) < 0.002 and max(gaps.values()) < -0.02
 
     def gap(scenario, a, b="ce_mean"):
         return ends(evidence.compare(start[scenario], a, b))

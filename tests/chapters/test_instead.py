@@ -87,14 +87,14 @@ def test_both_starts_have_the_same_faces_and_outcomes():
 
 def test_what_the_page_says_of_shares(sums):
     told = {
-        (instead.SCRATCH, "ensemble"): "49 % [32, 65]",
-        (instead.SCRATCH, "ensemble_platt"): "52 % [32, 71]",
-        (instead.SCRATCH, "ce_averaged"): "34 % [14, 55] for one training",
-        (instead.SCRATCH, "beginning_bin"): "17 % [8, 25] for 1.3 trainings",
-        (instead.SCRATCH, "platt"): "14 % [-1, 29]",
-        (instead.SCRATCH, "cape_bin"): "14 % [-3, 31] for 3.0",
-        (instead.SCRATCH, "ce_finetuned"): "15 % [-2, 31] for 1.9",
-        (instead.FEATURES, "logistic"): "127 % [111, 142], at least 111 %. It costs 4.2 trainings",
+        (instead.SCRATCH, "ensemble"): "48 % [34, 62]",
+        (instead.SCRATCH, "ensemble_platt"): "50 % [32, 68]",
+        (instead.SCRATCH, "ce_averaged"): "34 % [10, 57] for 1.1 trainings",
+        (instead.SCRATCH, "beginning_bin"): "15 % [10, 20] for 1.3 trainings",
+        (instead.SCRATCH, "platt"): "11 % [-0, 22]",
+        (instead.SCRATCH, "cape_bin"): "12 % [-7, 30] for 3.0",
+        (instead.SCRATCH, "ce_finetuned"): "12 % [-6, 30] for 1.9",
+        (instead.FEATURES, "logistic"): "125 % [109, 141], at least 111 %. It costs 3.9 trainings",
         (instead.DRAWN, "ce_averaged"): "63 % [10, 116] for 1.5 trainings",
         (instead.DRAWN, "augmented"): "57 % [13, 101] for as much",
         (instead.DRAWN, "distilled"): "66 % [9, 123] for 3.9",
@@ -118,7 +118,6 @@ def test_half_way_in_all_five(table, sums):
     half = single[five].stack() > 0.5
     assert half[half].index.tolist() == [("ce_averaged", "sigmoid")]
     assert single["share"].astype(float).idxmax() == "ce_averaged"
-    assert single.loc["ce_averaged", "trainings"] == pytest.approx(1, abs=0.02)
     logistic = sums.loc[(instead.FEATURES, "logistic")]
     said(f"at least {100 * logistic['least']:.0f} %")
     assert logistic["least"] > 1 and logistic["seconds"] == pytest.approx(330, abs=5)
@@ -127,7 +126,7 @@ def test_half_way_in_all_five(table, sums):
     assert heads[["logistic", "ce_mean"]].round().tolist() == [2, 2]
     assert round(heads["ensemble"]) == 11
     whole = 100 * table[table["start"] == instead.SCRATCH].groupby("scenario")["whole"].mean()
-    assert whole.idxmin() == "centered" and f"{whole.min():.2f}" == "0.15"
+    assert whole.idxmin() == "centered" and f"{whole.min():.2f}" == "0.14"
     assert whole.idxmax() == "sigmoid" and f"{whole.max():.1f}" == "1.3"
 
 
@@ -139,8 +138,13 @@ def test_how_many_stand_out_by_chance(table):
     said(f"from random weights {len(apart)} leave out 0")
     assert 0.05 * len(gaps) == pytest.approx(2, abs=0.3)
     rows = [row.removesuffix("_platt") for row, _ in apart]
-    assert rows.count("ensemble") == 8 and rows.count("ce_averaged") == 3 == len(rows) - 8
+    assert rows.count("ensemble") == 10 and rows.count("ce_averaged") == 3
+    others = [("beginning_bin", "discrete"), ("cape_bin", "sigmoid"), ("ce_finetuned", "sigmoid")]
+    told = ("ensemble", "ensemble_platt", "ce_averaged")
+    assert [place for place in apart if place[0] not in told] == others
     left = [p for p, v in zip(gaps, holm([g.p for g in gaps.values()])) if v < 0.05]
-    assert left == []
+    four = ["discrete", "linear", "sigmoid", "skewed"]
+    kept = [(f"ensemble{end}", scenario) for end in ("", "_platt") for scenario in four]
+    assert left == [("ce_averaged", "sigmoid"), *kept]
     trainings = table[table["start"] == instead.SCRATCH].groupby("scenario")["seed"].nunique()
-    assert (trainings == 3).all()
+    assert (trainings == 5).all()
