@@ -50,7 +50,8 @@ def test_from_the_beginning():
     assert round(linear["value"], 1) == -0.2 and linear["low"] < 0 < linear["high"]
     wanted = {"task": "discrete", "data": "utkface", "profile": "cpu", "altered": False}
     runs = evidence.find([RESULTS], "synthetic", **wanted).sort_values("seed")
-    values = [evidence.values(line, "mse_p") for line in runs.itertuples()]
+    assert evidence.compare(runs, "beginning_bin", "ce_mean").text() == "-0.14 [-0.20, -0.08]"
+    values = [evidence.values(line, "mse_p") for line in runs[runs["seed"] < 3].itertuples()]
     np.testing.assert_allclose([v["ce"] for v in values], wide["ce"], rtol=1e-4)
     assert all(v["ce"] > v["ce_mean"] for v in values)
     mean = np.array([v["ce_mean"] for v in values])
