@@ -1,5 +1,6 @@
 """Guards of the sentences of book/ablations: each recomputes from results/ what a section says."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,31 @@ def test_from_the_beginning():
     gap = difference(wide["beginning_bin"] - mean)
     assert gap.text() == "-0.12 [-0.25, +0.01]"
     assert abs(difference(wide["cape_bin"] - mean).value) < 0.0005
+
+
+def test_from_which_network_it_starts():
+    text = re.sub(
+        r"\s+", " ", (RESULTS.parent / "book" / "ablations.py").read_text().replace("\n# ", " ")
+    )
+    table = read_study(RESULTS, "starts", data="drawn v3")
+    table = table.assign(kind=table["row"].str.split(", ").str[0], mse_p=100 * table["mse_p"])
+    averaged = table[table["part"] == "averaged weights"]
+    kept = averaged[averaged["kind"] == "cape_bin"].set_index("scenario")["epoch"].eq(0)
+    assert len(kept) == 10 and kept.sum() == 9 and kept["linear"].all()
+    table = table[table["part"] != "averaged weights"]
+    words = []
+    for scenario in ("linear", "discrete"):
+        of = table[table["scenario"] == scenario].groupby(["seed", "kind"])["mse_p"]
+        mean = of.mean().unstack()
+        assert len(mean) == 5 and of.size().eq(3).all()
+        gaps = [mean["ce"] - mean["cape_bin"], mean["ce"] - mean["ce_finetuned"]]
+        words += [difference(gap).text(1).replace("+", "") for gap in gaps]
+        assert difference(mean["cape_bin"] - mean["ce_finetuned"]).text(1) in text
+        own = averaged[averaged["row"].str.startswith("ce_av") & (averaged["scenario"] == scenario)]
+        below = difference(mean["cape_bin"] - own.set_index("seed")["mse_p"])
+        assert below.resolved == (scenario == "linear")
+        words += [below.text(1).replace("+", "")] * below.resolved
+    assert [word for word in words if word not in text] == []
 
 
 def test_strengths():

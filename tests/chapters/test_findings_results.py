@@ -61,6 +61,15 @@ def check_gaps(best, text):
             said(words.removeprefix("+") if a == "cape_bin" and "beg" in b else words, text)
 
 
+def test_how_many_seeds_rows_have(best):
+    few = ["beginning_kernel", "entropy", "focal", "mmce"]
+    for scenario, runs in best.items():
+        seeds = evidence.scores(runs, ["mse_p"]).groupby("method")["seed"].nunique()
+        count = {"linear": 3, "discrete": 3, "sigmoid": 2}.get(scenario, 0)
+        assert seeds.reindex(few).fillna(0).eq(count).all()
+        assert seeds.drop(few, errors="ignore").eq(5).all()
+
+
 def kept_trainings(runs):
     """Every training of plain cross entropy at the epoch that validation keeps."""
     columns, parts = ["fit", "epoch", "bias", "mse_p"], []
@@ -150,6 +159,7 @@ def test_calibration_epochs_add_nothing(best):
     assert len(behind) == 25 and counts.value_counts().to_dict() == {1: 16, 0: 7, 2: 2}
     kept = behind["CaPE (bin)"].eq("its start")
     assert kept.sum() == (counts == 0).sum()
+    assert behind.loc[kept, "CE fine-tuned"].eq("its start").all()
     for scenario in ("centered", "skewed"):
         start, control = (
             100 * abs(evidence.compare(best[scenario], "cape_bin", other).value)
