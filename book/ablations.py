@@ -288,9 +288,13 @@ ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's v
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of CaPE less its control from each of three networks of cross entropy and from averaged weights, in two scenarios: every interval holds 0, and from averaged weights they are points at 0."}}
 starts = study.read_study(kept, "starts", data="drawn v3")
-gaps = [study.compare(own, f"ce_finetuned, {part}") for part, own in starts.groupby("part", sort=False)]
+gaps = [
+    study.compare(own, f"ce_finetuned, {part}") for part, own in starts.groupby("part", sort=False)
+]
 gaps = pd.concat(gaps).query("label == 'CaPE (bin)'").reset_index(drop=True)
-ax = forest(gaps, "part", "scenario", xlabel="MSE$_p$ of CaPE (bin) less that of its control (× 100)")
+ax = forest(
+    gaps, "part", "scenario", xlabel="MSE$_p$ of CaPE (bin) less that of its control (× 100)"
+)
 
 # %% [markdown]
 # (ablations-steps)=
