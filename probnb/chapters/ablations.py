@@ -134,10 +134,8 @@ def run_rows(rows, splits, settings, seed, fits_dir, net=None, **how):
         methods = {name: row.method for name, row in rows.items() if row.augment == augment}
         if not methods:
             continue
-        jobs = plan(methods, settings, seed, net, methods)
-        for name, every in jobs.items():
-            alone = rows[name].member
-            jobs[name] = [job for job in every if alone in (None, job.place[1])]
+        every = plan(methods, settings, seed, net, methods).items()
+        jobs = {k: [j for j in own if rows[k].member in (None, j.place[1])] for k, own in every}
         fits = trained([job for row in jobs.values() for job in row], data)
         judged = (_judge if data.train.classes == 2 else _judge_three)(rows, jobs, fits, data)
         for name, found in judged.items():
