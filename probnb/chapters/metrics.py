@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from scipy.special import expit, logit
+from scipy.stats import norm
 
 from .. import metrics
-from ..experiment.results import find_runs, on_test, read_results
-from ..methods import METHODS, PAPER
+from ..experiment import evidence
+from ..methods import PAPER
 from ..metrics import METRICS
 from ..plots import COLOURS, forest, grid
 from ..published import published
@@ -31,6 +32,10 @@ PROXIES = tuple(name for name in METRICS if name not in TARGETS)
 """What outcomes can tell."""
 
 
+MODEL = ("scenario", "kind", "seed", "name", "unit")
+"""What tells a trained model from others."""
+
+
 def check_scenarios(scenarios=None):
     """Return names of scenarios in the paper's order; None for all, or a string of several."""
     if scenarios is None:
@@ -41,20 +46,22 @@ def check_scenarios(scenarios=None):
 
 
 def best_runs(folders, scenarios):
-    """Return the best stored run of each scenario: photographs, then size, as profiles say."""
-    found = {name: find_runs(folders, "synthetic", task=name) for name in scenarios}
+    """Find the best stored runs of each scenario, all seeds: photographs first, then size."""
+    found = {name: evidence.find(folders, "synthetic", task=name) for name in scenarios}
     for name, runs in found.items():
-        if not runs:
+        if runs.empty:
             raise FileNotFoundError(
                 f"results_dir must hold a run of every scenario; {name!r} has none in "
                 f"{', '.join(map(str, folders))}. To make one: papermill book/synthetic.ipynb "
                 f"out.ipynb -p scenario {name}"
             )
-    return {name: runs[0] for name, runs in found.items()}
+        kind = runs[evidence.KIND]
+        found[name] = runs[(kind == kind.iloc[0]).all(axis=1)]
+    return found
 
 
 def collect_models(runs):
-    """Gather every trained model of stored runs (one a scenario) with its test metrics.
+    """Gather every trained model of stored runs, lines of `best_runs`, with its test metrics.
 
     ``kind`` is "method" for the rows of a table and "epoch" for what training passed through;
     ``unit`` is the method or fit, whose models depend on each other. Two are left out: the network
@@ -62,23 +69,17 @@ def collect_models(runs):
     lack and whose distance would settle every correlation; it remains among the epochs.
     """
     tables = []
-    for run in runs:
-        table, names, epochs = _read(run)
-        names = [name for name in names if name != "ce_overfit"]
-        point = pd.DataFrame([metrics.evaluate(table["y"], table[m], table["p"]) for m in names])
-        epochs = epochs.query("epoch > 0").rename(columns={"fit": "unit"})
+    for line in runs.itertuples():
+        results, test = evidence.tables(line)
+        names = [name for name in evidence.methods_of(test) if name != "ce_overfit"]
+        facts = {"scenario": line.task, "seed": line.seed}
+        point = pd.DataFrame([metrics.evaluate(test["y"], test[m], test["p"]) for m in names])
+        epochs = results.epochs.query("epoch > 0").rename(columns={"fit": "unit"})
         tables += [
-            point.assign(scenario=run.record["task"], kind="method", name=names, unit=names),
-            epochs.assign(scenario=run.record["task"], kind="epoch", name=epochs["method"]),
+            point.assign(**facts, kind="method", name=names, unit=names),
+            epochs.assign(**facts, kind="epoch", name=epochs["method"]),
         ]
-    return pd.concat(tables, ignore_index=True)[["scenario", "kind", "name", "unit", *METRICS]]
-
-
-def _read(run):
-    """Return the test rows of a run's predictions, the names of its methods, and its epochs."""
-    stored = read_results(run)
-    table = on_test(stored.predictions)
-    return table, [name for name in METHODS if name in table], stored.epochs
+    return pd.concat(tables, ignore_index=True)[[*MODEL, *METRICS]]
 
 
 def paper_models():
@@ -90,79 +91,73 @@ def paper_models():
     table = table[table["method"].isin(PAPER) & (table["mark"] != "suspect")]
     wide = table.pivot(index=["scenario", "method"], columns="metric", values="value")
     wide = wide.reindex(columns=list(METRICS)).reset_index().rename(columns={"method": "name"})
-    wide = wide.assign(kind="paper", unit=wide["name"])
+    wide = wide.assign(kind="paper", seed=0, unit=wide["name"])
     wide = wide.sort_values("scenario", key=lambda s: s.map(list(SCENARIOS).index), kind="stable")
-    return wide[["scenario", "kind", "name", "unit", *METRICS]].reset_index(drop=True)
+    return wide[[*MODEL, *METRICS]].reset_index(drop=True)
 
 
-def correlations(models, replicates=1000, seed=0):
+def correlations(models):
     """Correlate every metric of outcomes with every distance from the truth.
 
     Returns a line for each scenario, kind, target and metric: ``pearson`` with ``low`` and
-    ``high``, the number of ``models`` and of ``units``, and how many were
+    ``high``, the number of ``models``, of ``units`` and of ``seeds``, and how many models were
     ``left_out`` because a value is infinite or missing; NaN where there are fewer than three
-    models. Of AUC it is 1 - AUC, so that less is better throughout. Intervals resample whole
-    units, so that the epochs of a fit, which resemble each other, count as one.
+    models. Of AUC it is 1 - AUC, so that less is better throughout. It is taken among the models of
+    a seed, which share their test rows; of several seeds it is the mean, with Student's interval.
+    The interval of one seed is Fisher's, for as many models as there are units: the epochs of a
+    fit, which resemble each other, count as one.
     """
-    check_integer(replicates, "replicates")
-    tails, lines = [0.025, 0.975], []
+    lines = []
     for (scenario, kind), group in models.groupby(["scenario", "kind"], sort=False):
         for target, metric in product(TARGETS, PROXIES):
-            pair = group[[target, metric, "unit"]].replace([np.inf, -np.inf], np.nan).dropna()
+            pair = group[["seed", "unit", target, metric]].replace([np.inf, -np.inf], np.nan)
+            pair = pair.dropna()
             if pair.empty:
                 continue
-            x, z = pair[target], pair[metric] * (1 if METRICS[metric].lower_is_better else -1)
-            units, r = pair["unit"].factorize()[0], x.corr(z) if len(pair) > 2 else np.nan
-            samples = _resampled(x, z, units, replicates, seed)
-            low, high = np.quantile(samples, tails) if len(samples) else (np.nan, np.nan)
-            counts = len(pair), units.max() + 1, len(group) - len(pair)
-            lines.append((scenario, kind, target, metric, r, low, high, *counts))
-    columns = "scenario kind target metric pearson low high models units left_out"
+            sign, counts = 1 if METRICS[metric].lower_is_better else -1, pair.nunique()
+            each = [sign * one[target].corr(one[metric]) if len(one) > 2 else np.nan
+                    for _, one in pair.groupby("seed")]  # fmt: skip
+            r, ends = np.mean(each), (np.nan, np.nan)
+            if len(each) > 1:
+                gap = metrics.difference(each)
+                ends = max(gap.low, -1), min(gap.high, 1)
+            elif counts["unit"] > 3:
+                half = norm.ppf(0.975) / np.sqrt(counts["unit"] - 3)
+                ends = np.tanh(np.arctanh(r) + np.array([-half, half]))
+            counts = len(pair), counts["unit"], counts["seed"], len(group) - len(pair)
+            lines.append((scenario, kind, target, metric, r, *ends, *counts))
+    columns = "scenario kind target metric pearson low high models units seeds left_out"
     return pd.DataFrame(lines, columns=columns.split())
-
-
-def _resampled(x, y, units, replicates, seed):
-    """Return Pearson correlations of resamples in which they are defined."""
-    rng = np.random.default_rng(seed)
-    count = units.max() + 1
-    draws = rng.multinomial(count, np.full(count, 1 / count), replicates)
-    weights = draws[:, units] / draws[:, units].sum(axis=1, keepdims=True)
-    # weighted moments about the overall mean, against cancellation
-    a, b = (np.asarray(v, float) - np.mean(v) for v in (x, y))
-    mean_a, mean_b = weights @ a, weights @ b
-    covariance = weights @ (a * b) - mean_a * mean_b
-    scale = (weights @ a**2 - mean_a**2) * (weights @ b**2 - mean_b**2)
-    tiny = 1e-12 * np.var(a) * np.var(b)
-    ok = scale > tiny  # a single model drawn over and over has no correlation
-    return np.clip(covariance[ok] / np.sqrt(scale[ok]), -1, 1)
 
 
 def brier_resolution(runs):
     r"""Count the pairs of methods that Brier scores on one test set can tell apart, by scenario.
 
+    Of several seeds the mean.
     ``clear`` is the share of pairs whose MSE_p differs by more than two standard deviations of the
     noise in the difference of their Brier scores, :math:`\frac4{N^2} \sum_i (\hat p_i - \hat
     p_i')^2 p_i (1 - p_i)`; ``clear_right`` and ``other_right`` the shares of clear and of other
     pairs that Brier orders as MSE_p does (NaN where there are none).
     """
-    lines = {}
-    for run in runs:
-        table, names, _ = _read(run)
-        p_hat = table[names].to_numpy().T
-        y, p = table["y"].to_numpy(), table["p"].to_numpy()
+    lines = []
+    for line in runs.itertuples():
+        test = evidence.tables(line)[1]
+        p_hat = test[evidence.methods_of(test)].to_numpy().T
+        y, p = test["y"].to_numpy(), test["p"].to_numpy()
         first, second = np.triu_indices(len(p_hat), k=1)
         errors, scores = ((p_hat - p) ** 2).mean(axis=1), ((p_hat - y) ** 2).mean(axis=1)
         gap = errors[first] - errors[second]
         noise = ((p_hat[first] - p_hat[second]) ** 2 * p * (1 - p)).sum(axis=1)
         clear = np.abs(gap) > 4 * np.sqrt(noise) / len(y)
         right = np.sign(scores[first] - scores[second]) == np.sign(gap)
-        lines[run.record["task"]] = {
+        lines.append({
+            "scenario": line.task,
             "pairs": len(gap),
             "clear": clear.mean(),
             "clear_right": right[clear].mean() if clear.any() else np.nan,
             "other_right": right[~clear].mean() if not clear.all() else np.nan,
-        }
-    return pd.DataFrame(lines).T.astype({"pairs": int}).rename_axis("scenario")
+        })  # fmt: skip
+    return pd.DataFrame(lines).groupby("scenario", sort=False).mean().astype({"pairs": int})
 
 
 def two_classes():
@@ -345,11 +340,12 @@ def ece_bias(table):
 
 
 def metric_scatter(models, table, scenario, target="mse_p"):
-    """Draw every trained model of a scenario, a panel a metric, and the correlations over each.
+    """Draw the models of a scenario's first seed, a panel a metric; over each the correlations.
 
     Epochs are grey (correlation at the left), methods blue (at the right).
     """
     rows = models.query("scenario == @scenario and kind in @_PALETTE")
+    rows = rows[rows["seed"] == rows["seed"].min()]
     rows = rows.assign(auc=1 - rows["auc"]).replace(np.inf, np.nan).sort_values("kind")
     long = rows.melt(["kind", target], list(table["metric"].unique()), "metric")
     facets = sns.relplot(

@@ -3,11 +3,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import pearsonr
 
 from probnb.chapters import metrics as study
+from probnb.experiment import evidence
 from probnb.experiment.results import StoredRun
 from probnb.methods import METHODS
-from probnb.metrics import METRICS, ece, evaluate, mse_p
+from probnb.metrics import METRICS, difference, ece, evaluate, mse_p
 from probnb.scenarios import SCENARIOS
 
 matplotlib.use("agg")
@@ -30,26 +32,27 @@ def store(root, scenario, seed=0, n=300):
     ]
     directory = root / scenario
     directory.mkdir()
-    pd.DataFrame({"y": y, "p": p} | methods).to_parquet(directory / "predictions.parquet")
+    rows = {"split": "test", "id": range(n), "y": y, "p": p}
+    pd.DataFrame(rows | methods).to_parquet(directory / "predictions.parquet")
     pd.DataFrame(epochs).to_parquet(directory / "epochs.parquet")
     pd.DataFrame({"method": list(methods)}).to_parquet(directory / "chosen.parquet")
-    return StoredRun(directory, {"task": scenario})
+    return {"task": scenario, "seed": seed, "run": StoredRun(directory, {})}
 
 
 @pytest.fixture
 def runs(tmp_path):
-    return {name: store(tmp_path, name, seed=k) for k, name in enumerate(SCENARIOS)}
+    return pd.DataFrame([store(tmp_path, name, seed=k) for k, name in enumerate(SCENARIOS)])
 
 
 # Models and correlations -----------------------------------------------------------------------
 
 
 def test_collected_models(runs):
-    models = study.collect_models(runs.values())
+    models = study.collect_models(runs)
     assert list(models["scenario"].unique()) == list(SCENARIOS)
     methods = models.query("scenario == 'sigmoid' and kind == 'method'").set_index("name")
     assert list(methods.index) == [m for m in METHODS if m != "ce_overfit"]
-    stored = pd.read_parquet(runs["sigmoid"].directory / "predictions.parquet")
+    stored = evidence.tables(runs.iloc[1])[1]
     assert methods.loc["platt", list(METRICS)].to_dict() == evaluate(
         stored["y"], stored["platt"], stored["p"]
     )
@@ -58,19 +61,20 @@ def test_collected_models(runs):
 
 
 def test_only_test_rows_count(runs):
-    run = runs["linear"]
-    before = study.collect_models([run]), study.brier_resolution([run])
-    file = run.directory / "predictions.parquet"
+    run = runs.head(1)
+    before = study.collect_models(run), study.brier_resolution(run)
+    file = run["run"][0].directory / "predictions.parquet"
     rows = pd.read_parquet(file)
-    wrong = (1 - rows).assign(split="val", id=range(len(rows)))
-    pd.concat([wrong, rows.assign(split="test", id=range(len(rows)))]).to_parquet(file)
-    pd.testing.assert_frame_equal(study.collect_models([run]), before[0])
-    pd.testing.assert_frame_equal(study.brier_resolution([run]), before[1])
+    wrong = 1 - rows.drop(columns=["split", "id"])
+    pd.concat([wrong.assign(split="val", id=rows["id"] + len(rows)), rows]).to_parquet(file)
+    evidence._read.cache_clear()
+    pd.testing.assert_frame_equal(study.collect_models(run), before[0])
+    pd.testing.assert_frame_equal(study.brier_resolution(run), before[1])
 
 
 def test_correlations_equal_numpys(runs):
-    models = study.collect_models(runs.values())
-    table = study.correlations(models, replicates=200)
+    models = study.collect_models(runs)
+    table = study.correlations(models)
     assert len(table) == 5 * 2 * 2 * 6
     for line in table.sample(12, random_state=0).itertuples():
         part = models.query("scenario == @line.scenario and kind == @line.kind")
@@ -78,17 +82,15 @@ def test_correlations_equal_numpys(runs):
         assert line.pearson == pytest.approx(
             np.corrcoef(part[line.target], part[line.metric])[0, 1]
         )
-        assert line.low <= line.high and line.models == len(part) and line.left_out == 0
+        assert line.models == len(part) and line.left_out == 0
 
 
-def test_resampled_correlations_equal_a_loop_over_units():
-    rng = np.random.default_rng(0)
-    units = np.repeat(np.arange(5), [1, 4, 2, 6, 3])
-    x, y = pd.Series(rng.normal(size=16)), pd.Series(rng.normal(size=16))
-    samples = study._resampled(x, y, units, 50, seed=3)
-    draws = np.random.default_rng(3).multinomial(5, np.full(5, 0.2), 50)
-    expected = [np.corrcoef(np.repeat(x, w), np.repeat(y, w))[0, 1] for w in draws[:, units]]
-    assert samples == pytest.approx(expected)
+def test_the_interval_of_one_seed_is_scipys():
+    models = study.paper_models().query("scenario == 'linear'")
+    line = study.correlations(models).query("target == 'mse_p' and metric == 'ece'").iloc[0]
+    found = pearsonr(models["mse_p"], models["ece"])
+    assert line.pearson == pytest.approx(found.statistic)
+    assert (line.low, line.high) == pytest.approx(tuple(found.confidence_interval()))
 
 
 def test_dependent_models_give_wider_intervals():
@@ -96,7 +98,7 @@ def test_dependent_models_give_wider_intervals():
     center = np.repeat(rng.normal(size=(8, 2)), 50, axis=0)
     x, y = (center + 0.01 * rng.normal(size=(400, 2))).T
     models = pd.DataFrame(np.nan, range(400), METRICS).assign(
-        scenario="linear", kind="epoch", mse_p=x, brier=y
+        scenario="linear", kind="epoch", seed=0, mse_p=x, brier=y
     )
     as_fits = study.correlations(models.assign(unit=np.repeat(range(8), 50))).iloc[0]
     as_rows = study.correlations(models.assign(unit=range(400))).iloc[0]
@@ -104,17 +106,45 @@ def test_dependent_models_give_wider_intervals():
     assert as_fits.high - as_fits.low > 2 * (as_rows.high - as_rows.low)
 
 
+def test_of_several_seeds_the_mean_within_them(tmp_path):
+    for seed in range(3):
+        (tmp_path / str(seed)).mkdir()
+    seeds = pd.DataFrame([store(tmp_path / str(k), "linear", seed=k) for k in range(3)])
+    key, each = ["kind", "target", "metric"], [seeds.iloc[[k]] for k in range(3)]
+    alone = [study.correlations(study.collect_models(run)) for run in each]
+    alone = pd.concat(one.set_index(key)["pearson"] for one in alone)
+    table = study.correlations(study.collect_models(seeds)).set_index(key)
+    assert (table["seeds"] == 3).all() and set(table["models"].loc["epoch"]) == {30}
+    for line in table.itertuples():
+        found = difference(alone[line.Index].to_list())
+        assert line.pearson == pytest.approx(found.value)
+        assert line.low == max(found.low, -1) and line.high == min(found.high, 1)
+    parts = pd.concat(map(study.brier_resolution, each))
+    assert study.brier_resolution(seeds).loc["linear"].to_numpy() == pytest.approx(parts.mean())
+
+
+def test_all_seeds_of_the_best_kind(tmp_path, monkeypatch):
+    names = ["linear-utkface-cpu-seed0", "linear-utkface-cpu-seed1", "linear-utkface-cpu-seed0",
+             "linear-utkface-cpu-seed0-ab12", "linear-drawn-quick-seed0"]  # fmt: skip
+    keys, found = ("task", "data", "profile", "seed"), []
+    for k, name in enumerate(names):
+        record = dict(zip(keys, name.replace("seed", "").split("-")))
+        found.append(StoredRun(tmp_path / str(k) / name, record))
+    monkeypatch.setattr(evidence, "find_runs", lambda *_, **__: found)
+    assert [*study.best_runs([tmp_path], ["linear"])["linear"]["run"]] == found[:2]
+
+
 def test_infinite_and_missing_values_are_counted(runs):
-    models = study.collect_models([runs["linear"]])
+    models = study.collect_models(runs.head(1))
     models.loc[0, "kl_p"] = np.inf
-    table = study.correlations(models, replicates=10).query("kind == 'method'")
+    table = study.correlations(models).query("kind == 'method'")
     assert set(table.query("target == 'kl_p'")["left_out"]) == {1}
     assert set(table.query("target == 'mse_p'")["left_out"]) == {0}
 
 
 def test_two_models_have_no_correlation(runs):
-    models = study.collect_models([runs["linear"]]).head(2)
-    assert study.correlations(models, replicates=10)["pearson"].isna().all()
+    models = study.collect_models(runs.head(1)).head(2)
+    assert study.correlations(models)["pearson"].isna().all()
 
 
 def test_the_papers_own_tables():
@@ -122,7 +152,7 @@ def test_the_papers_own_tables():
     linear = models.query("scenario == 'linear'").set_index("name")
     assert linear.loc["ce", "mse_p"] == pytest.approx(0.0421)
     assert linear["auc"].isna().all()
-    table = study.correlations(models, replicates=100).set_index(["scenario", "target", "metric"])
+    table = study.correlations(models).set_index(["scenario", "target", "metric"])
     # the paper's claim, on its own numbers
     for scenario in SCENARIOS:
         assert table.loc[(scenario, "mse_p", "brier"), "pearson"] > 0.75
@@ -134,7 +164,7 @@ def test_the_papers_own_tables():
 
 
 def test_brier_resolution_against_simulation(runs):
-    table = study.brier_resolution(runs.values())
+    table = study.brier_resolution(runs)
     assert list(table.index) == list(SCENARIOS)
     assert set(table["pairs"]) == {len(METHODS) * (len(METHODS) - 1) // 2}
     assert (table["clear_right"].dropna() > 0.9).all()
@@ -188,9 +218,9 @@ def test_intervals_of_a_bounded_error_miss_it():
 
 
 def test_figures_draw_what_they_are_given(runs):
-    models = study.collect_models(runs.values())
-    table = study.correlations(models, replicates=20)
-    table = pd.concat([table, study.correlations(study.paper_models(), replicates=20)])
+    models = study.collect_models(runs)
+    table = study.correlations(models)
+    table = pd.concat([table, study.correlations(study.paper_models())])
     facets = study.metric_scatter(models, table, "linear")
     assert len(facets.axes) == 6
     found = table.query("scenario == 'linear' and target == 'mse_p'").set_index(["kind", "metric"])

@@ -40,9 +40,11 @@ def figures(tmp_path, store, moves):
         store(tmp_path, seed=seed, shifts={"cape_bin": 0.1 + 0.1 * seed, "resampled": 0.05})
     store(tmp_path, "sigmoid", shifts={"cape_bin": 0.4, "platt": 2.0, "resampled": 0.05})
     best = stored_runs([tmp_path])
+    found = best_runs([tmp_path], ["linear", "sigmoid"])
+    first = {name: runs["run"].iloc[0] for name, runs in found.items()}
     scores = moves.groupby(["start", "targets", "epoch"], sort=False)["p_hat"].mean()
     return {
-        "reliability": moving.reliability(best_runs([tmp_path], ["linear", "sigmoid"])),
+        "reliability": moving.reliability(first),
         "epochs": moving.epochs(moves, scores.rename("MSE_p").reset_index(), faces=10),
         "scenarios": moving.scenarios(best),
         "seeds": moving.seeds(best, PAIRS),
