@@ -31,7 +31,6 @@ TARGETS = tuple(name for name, metric in METRICS.items() if metric.needs_truth)
 PROXIES = tuple(name for name in METRICS if name not in TARGETS)
 """What outcomes can tell."""
 
-
 MODEL = ("scenario", "kind", "seed", "name", "unit")
 """What tells a trained model from others."""
 
@@ -133,11 +132,10 @@ def correlations(models):
 def brier_resolution(runs):
     r"""Count the pairs of methods that Brier scores on one test set can tell apart, by scenario.
 
-    Of several seeds the mean.
     ``clear`` is the share of pairs whose MSE_p differs by more than two standard deviations of the
     noise in the difference of their Brier scores, :math:`\frac4{N^2} \sum_i (\hat p_i - \hat
     p_i')^2 p_i (1 - p_i)`; ``clear_right`` and ``other_right`` the shares of clear and of other
-    pairs that Brier orders as MSE_p does (NaN where there are none).
+    pairs that Brier orders as MSE_p does (NaN where there are none). Of several seeds the mean.
     """
     lines = []
     for line in runs.itertuples():
