@@ -369,7 +369,7 @@ axes = chapter.correlation_summary(table)
 # $\mathrm{MSE}_p$ by 0.92 or more in four scenarios, and NLL by 0.83 or more. In Centered, where the
 # lowest and the highest error are 0.002 apart, Brier has 0.69 [0.51, 0.88]. Calibration errors have at
 # most 0.64, and ECE in Sigmoid -0.08 [-0.42, 0.26], but in Skewed ECE has 0.96 and KS 0.97: two losses
-# that are not proper put two rows far off, in calibration alone. Without these two ECE has 0.21 there.
+# that are not proper put two rows far off, mostly in calibration. Without them ECE has 0.21.
 # **Across epochs** nearly everything goes together, as memorisation spoils all scores at once: Brier
 # has 0.99 and more, ECE 0.65 and more.
 # This is where the impression may come from that a low calibration error means good probabilities.

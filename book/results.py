@@ -107,8 +107,8 @@ moving.scenarios(best)
 #
 # **Nor do losses that are meant to keep a network calibrated.** Of two strengths each, validation choosing, focal
 # loss is worse than stopping early by 0.43 [0.10, 0.75] in Linear, 0.25 [0.05, 0.45] in Discrete and 1.10 [0.71,
-# 1.49] in Skewed, entropy regularisation by 0.23 [0.15, 0.32] in Skewed; MMCE is told from it nowhere. Neither of the
-# two is proper: the expectation is lowest elsewhere than at the true probability, for focal loss see
+# 1.49] in Skewed, entropy regularisation by 0.23 [0.15, 0.32] in Skewed; MMCE is told from it nowhere. Neither of
+# these two losses is proper: the expectation is lowest elsewhere than at the true probability, for focal loss see
 # {cite}`charoenphakdee2021focal`. In Skewed and Discrete a map gives most of the loss back: Platt scaling leaves 0.21
 # of focal loss in Linear, 0.01 in Discrete and 0.07 in Skewed, and 0.07 of entropy regularisation there.
 

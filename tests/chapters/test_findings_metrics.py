@@ -63,7 +63,7 @@ def test_across_methods_proper_scores_follow_the_truth_and_calibration_errors_do
     models = study.collect_models(stored().query("task == 'skewed'"))
     proper = study.correlations(models[~models["name"].isin(["focal", "entropy"])])
     proper = proper.query("kind == 'method' and target == 'mse_p'").set_index("metric")["pearson"]
-    said(f"Without these two ECE has {proper['ece']:.2f} there")
+    said(f"Without them ECE has {proper['ece']:.2f}.")
     assert proper[["ece", "mce", "ks"]].max() < 0.3 and proper["brier"] > 0.9
     assert apart.min() > 0.001 and apart.max() < 0.0025
 
