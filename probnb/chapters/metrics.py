@@ -102,9 +102,9 @@ def correlations(models):
     ``high``, the number of ``models``, of ``units`` and of ``seeds``, and how many models were
     ``left_out`` because a value is infinite or missing; NaN where there are fewer than three
     models. Of AUC it is 1 - AUC, so that less is better throughout. It is taken among the models of
-    a seed, which share their test rows; of several seeds it is the mean, with Student's interval.
-    The interval of one seed is Fisher's, for as many models as there are units: the epochs of a
-    fit, which resemble each other, count as one.
+    a seed, which share their test rows; of several seeds it is the mean on the scale of arctanh,
+    with Student's interval. The interval of one seed is Fisher's, for as many models as there are
+    units: the epochs of a fit, which resemble each other, count as one.
     """
     lines = []
     for (scenario, kind), group in models.groupby(["scenario", "kind"], sort=False):
@@ -116,15 +116,14 @@ def correlations(models):
             sign, counts = 1 if METRICS[metric].lower_is_better else -1, pair.nunique()
             each = [sign * one[target].corr(one[metric]) if len(one) > 2 else np.nan
                     for _, one in pair.groupby("seed")]  # fmt: skip
-            r, ends = np.mean(each), (np.nan, np.nan)
-            if len(each) > 1:
-                gap = metrics.difference(each)
-                ends = max(gap.low, -1), min(gap.high, 1)
+            z, ends = np.arctanh(each), (np.nan, np.nan)
+            if len(z) > 1:
+                gap = metrics.difference(z)
+                ends = gap.low, gap.high
             elif counts["unit"] > 3:
-                half = norm.ppf(0.975) / np.sqrt(counts["unit"] - 3)
-                ends = np.tanh(np.arctanh(r) + np.array([-half, half]))
+                ends = z[0] + norm.ppf([0.025, 0.975]) / np.sqrt(counts["unit"] - 3)
             counts = len(pair), counts["unit"], counts["seed"], len(group) - len(pair)
-            lines.append((scenario, kind, target, metric, r, *ends, *counts))
+            lines.append((scenario, kind, target, metric, *np.tanh([z.mean(), *ends]), *counts))
     columns = "scenario kind target metric pearson low high models units seeds left_out"
     return pd.DataFrame(lines, columns=columns.split())
 

@@ -64,7 +64,7 @@ def test_across_methods_proper_scores_follow_the_truth_and_calibration_errors_do
     proper = study.correlations(models[~models["name"].isin(["focal", "entropy"])])
     proper = proper.query("kind == 'method' and target == 'mse_p'").set_index("metric")["pearson"]
     said(f"Without them ECE has {proper['ece']:.2f}.")
-    assert proper[["ece", "mce", "ks"]].max() < 0.3 and proper["brier"] > 0.9
+    assert proper[["ece", "mce", "ks"]].max() < 0.35 and proper["brier"] > 0.9
     assert apart.min() > 0.001 and apart.max() < 0.0025
 
 
