@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .validation import check_choice
+from .validation import check_choice, check_probabilities
 
 __all__ = ["SCENARIOS", "draw_outcomes", "probability"]
 
@@ -108,4 +108,5 @@ def draw_outcomes(probabilities, seed):
     array([0., 1., 1.])
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
+    check_probabilities(probabilities.ravel(), "probabilities", empty=True)
     return (np.random.default_rng(seed).random(probabilities.shape) < probabilities).astype(float)

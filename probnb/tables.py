@@ -141,10 +141,13 @@ def _read_text(data, notes):
     frame.index.name = "row" if broken else "line"
     given = frame.apply(lambda column: column.str.strip() != "").to_numpy()
     frame = frame.loc[given.any(axis=1), (frame.columns != "") | given.any(axis=0)]
-    edge = f'["{separator}]' if separator != "," else '"'
+    edges = rf'(?:^|["{separator}])', rf'(?=["{separator}]|\r?$)'
     commas, points = (
-        len(re.findall(rf"(?:^|{left}){number}(?={right}|\r?$)", text[:1_000_000], re.MULTILINE))
-        for number, left, right in ((_COMMA, edge, edge), (r"\d*\.\d+", *[f'["{separator}]'] * 2))
+        len(re.findall(left + number + right, text[:1_000_000], re.MULTILINE))
+        for number, (left, right) in (
+            (_COMMA, ('"', '(?=")') if separator == "," else edges),
+            (r"\d*\.\d+", edges),
+        )
     )
     decimal = "," if commas and commas >= points else "."
     notes += ["Numbers have decimal commas."] if decimal == "," else []

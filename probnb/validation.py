@@ -152,10 +152,10 @@ def check_vector(x, name):
     refuse_masked(x, name)
     if hasattr(x, "detach"):  # a tensor, on any device
         x = x.detach().cpu()
-    x = np.asarray(x)
+    given, x = x, np.asarray(x)
     if x.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional; got shape {x.shape}.")
-    missing = isna(x)
+    missing = isna(x if hasattr(given, "dtype") else np.asarray(given, dtype=object))  # no "nan"
     if missing.any():
         raise ValueError(f"{name} must not be missing; it is in row {int(np.argmax(missing))}.")
     return x

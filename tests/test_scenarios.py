@@ -58,6 +58,12 @@ def test_outcomes_have_their_probability(p, seed):
     assert abs(y.mean() - p) <= 6 * np.sqrt(p * (1 - p) / n) + 1 / n
 
 
+@pytest.mark.parametrize("p", [[0.5, np.nan], [1.5], [[0.2, -0.1]]])
+def test_outcomes_of_no_probability_are_refused(p):
+    with pytest.raises(ValueError, match="probabilities must hold probabilities"):
+        draw_outcomes(p, 0)
+
+
 def test_certain_outcomes_and_seeds():
     np.testing.assert_array_equal(draw_outcomes([0.0, 1.0] * 500, 3), [0, 1] * 500)
     p = probability(AGES, "linear")

@@ -195,3 +195,9 @@ def test_a_folder_is_called_one(tmp_path):
     (tmp_path / "mine.parquet").mkdir()
     with pytest.raises(ValueError, match=r"mine\.parquet cannot be .* it is a folder"):
         read_table(tmp_path / "mine.parquet")
+
+
+def test_whole_numbers_in_two_columns_are_no_decimal_commas(tmp_path):
+    frame = read(tmp_path, "y,m\n0,0\n1,1\n0,0\n1,1\n1,0.5\n0,0.25\n")
+    assert column(frame, "m", "probability").tolist() == [0, 1, 0, 1, 0.5, 0.25]
+    assert frame.attrs["decimal"] == "."

@@ -180,6 +180,8 @@ def cross_fit_folds(y, groups=None, folds=5, seed=0):
     """
     codes, number = (None, len(y)) if groups is None else (factorize(groups)[0], len(set(groups)))
     folds = min(check_integer(folds, "folds", 2), int(min(y.sum(), (1 - y).sum())), number)
+    if folds < 2:
+        raise ValueError("outcomes must have two rows of 0 and of 1, and groups be two, to divide.")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     cut = kind(folds, shuffle=True, random_state=seed).split(y, y, codes)
     splits = [(train, test) for train, test in cut if len(test)]

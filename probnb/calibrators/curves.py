@@ -330,7 +330,8 @@ def crossing(calibrator, threshold, mean=None):
         )
 
     def p(s):
-        columns = (mean or 0) + np.outer(s, [-0.5, 0.5] if calibrator.n_features_in_ == 2 else [1])
+        two = calibrator.n_features_in_ == 2
+        columns = np.outer(s, [-0.5, 0.5]) + (mean or 0) if two else s[:, None]
         return calibrator._map(columns, s)[:, 1]
 
     ends = np.geomspace(1e-12, 1e150, 3000)

@@ -107,6 +107,7 @@ def _values(directory, metric):
         return {}
     found = {name: _metric(test, name, metric) for name in methods_of(test)}
     epochs = results.epochs[results.epochs["fit"].str.match("ce$|ensemble member=")]
+    epochs = epochs[epochs["epoch"] > 0]  # before training there is nothing to keep
     if metric in epochs and len(epochs):  # at the epoch that validation keeps
         kept = epochs.groupby("fit", sort=False)["val_ce"].idxmin()
         found["ce_mean"] = float(np.mean(epochs.loc[kept, metric].to_numpy()))

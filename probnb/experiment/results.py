@@ -17,6 +17,7 @@ import torch
 from .. import store
 from ..calibrators import CALIBRATORS, logits_from_probabilities
 from ..methods import METHODS
+from ..metrics.sample import weighted_mean
 from .plan import configuration
 from .profiles import PROFILES
 
@@ -157,9 +158,10 @@ def _calibrated(method, p, z, val):
 
 def _cross_entropy(p, data):
     """Mean negative log-likelihood; infinite where a certain prediction is wrong."""
+    y, w = _numpy(data.outcomes), _numpy(data.weights)
     with np.errstate(divide="ignore"):
-        terms = -np.log(np.where(_numpy(data.outcomes) == 1, p, 1 - p))
-    return float(np.average(terms, weights=_numpy(data.weights)))
+        terms = -np.log(np.where(y == 1, p, 1 - p))
+    return weighted_mean(terms, None) if w is None else weighted_mean(terms[w > 0], w[w > 0])
 
 
 def _kept(method, job, fits):

@@ -480,7 +480,7 @@ def ece_smooth(y_true, y_prob, weights=None):
     def excess(sigma):
         return np.abs(idct(spectrum * np.exp(-((k * sigma) ** 2) / 2))).sum() - sigma
 
-    return float(brentq(excess, 0, 1, xtol=1e-9))
+    return 1.0 if excess(1.0) >= 0 else float(brentq(excess, 0, 1, xtol=1e-9))
 
 
 @dataclass(frozen=True, eq=False)

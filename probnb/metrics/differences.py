@@ -209,7 +209,9 @@ def holm(p_values):
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = pd.Series(p_values, dtype=float)
+    p = pd.Series(np.asarray(p_values, dtype=float))
+    if not p.dropna().between(0, 1).all():
+        raise ValueError(f"p_values must be in [0, 1] or NaN; got {p.min():g} to {p.max():g}.")
     known = p.dropna().sort_values()
     steps = known * np.arange(len(known), 0, -1)
     return steps.cummax().clip(upper=1).reindex(p.index).to_numpy()

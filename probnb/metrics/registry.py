@@ -16,7 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import rel_entr
 
-from ..validation import check_choice, check_number, check_probabilities, check_same_length
+from ..validation import (
+    check_choice,
+    check_number,
+    check_probabilities,
+    check_same_length,
+    refuse_masked,
+)
 from . import binning
 from .sample import check_row_weights, check_sample, weighted_mean
 
@@ -448,15 +454,8 @@ def evaluate_outcomes(y_true, y_prob, p=None, weights=None):
     >>> {name: round(value, 3) for name, value in found.items()}
     {'ece': 0.167, 'brier': 0.125, 'nll': 0.347}
     """
-    p_hat, y = check_distributions(y_prob), np.asarray(y_true)
-    if y.shape != (len(p_hat),):
-        raise ValueError(f"y_true must be of shape ({len(p_hat)},); got {y.shape}.")
+    p_hat, y = check_classes(y_prob, y_true)
     outcomes = np.arange(p_hat.shape[1])
-    wrong = ~np.isin(y, outcomes)
-    if wrong.any():
-        raise ValueError(
-            f"y_true must hold outcomes 0 to {outcomes[-1]}; got {y[wrong][0].item()!r}."
-        )
     p = None if p is None else check_distributions(p, "p")
     if p is not None and p.shape != p_hat.shape:
         raise ValueError(f"p and y_prob must have one shape; got {p.shape} and {p_hat.shape}.")
@@ -477,6 +476,20 @@ def evaluate_outcomes(y_true, y_prob, p=None, weights=None):
     return {name: found[name] for name in OUTCOME_SCORES if name in found}
 
 
+def check_classes(p_hat, y, names=("y_prob", "y_true")):
+    """Return distributions over K outcomes, and outcomes 0 to K - 1 as integers."""
+    refuse_masked(y, names[1])
+    p_hat, y = check_distributions(p_hat, names[0]), np.asarray(y)
+    if y.shape != (len(p_hat),):
+        raise ValueError(f"{names[1]} must be of shape ({len(p_hat)},); got {y.shape}.")
+    wrong = ~np.isin(y, np.arange(p_hat.shape[1]))
+    if wrong.any():
+        raise ValueError(
+            f"{names[1]} must hold outcomes 0 to {p_hat.shape[1] - 1}; got {y[wrong][0].item()!r}."
+        )
+    return p_hat, y.astype(np.int64)
+
+
 def check_distributions(p, name="y_prob"):
     """Return distributions over K outcomes as float64 of shape (n, K), K at least 2, as they are.
 
@@ -485,6 +498,7 @@ def check_distributions(p, name="y_prob"):
     ValueError
         If the shape is wrong, a value is outside [0, 1] or a row does not sum to 1.
     """
+    refuse_masked(p, name)
     p = np.asarray(p, dtype=np.float64)
     if p.ndim != 2 or p.shape[0] < 1 or p.shape[1] < 2:
         raise ValueError(f"{name} must be of shape (n, K), K at least 2; got shape {p.shape}.")

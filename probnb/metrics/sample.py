@@ -208,7 +208,8 @@ def check_groups(groups, n, kept=None):
     """Return groups as codes 0 to G - 1 of the rows that are kept, in order of appearance."""
     if groups is None:
         return None
-    codes = pd.factorize(np.asarray(groups))[0] if np.ndim(groups) == 1 else np.zeros(0, int)
+    held = groups if hasattr(groups, "dtype") else np.asarray(groups, dtype=object)  # keeps None
+    codes = pd.factorize(np.asarray(held))[0] if np.ndim(groups) == 1 else np.zeros(0, int)
     if len(codes) != n or codes.min() < 0:
         raise ValueError(
             f"groups must name a group for each of the {n} rows; got {len(codes)} values, "

@@ -127,6 +127,7 @@ def watch(y_true, y_prob, alpha=0.05, before=None):
             f"looking would void the test; got {alpha!r}."
         )
     bets = np.append(np.flatnonzero(p == 1 - y), len(y))[0]  # then nobody is left to bet with
+    bets = 0 if before.log_e == np.inf else bets
     growth, means = np.full(len(y), np.inf), np.full((len(y), 2), np.nan)
     weights, chart = np.array(before.weights), ALTERNATIVES.copy()
     chart[:, 1] = np.log(chart[:, 1])  # on this scale the slopes are even

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, mannwhitneyu, norm
+from scipy.stats import chi2, norm
 from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
@@ -34,6 +34,9 @@ LARGEST = 20
 
 FLAT = 1e-6
 """Predictions whose log-odds differ by less count as all the same."""
+
+ENOUGH = 5
+"""Variance of a bin's number of outcomes from which on its square is taken for chi-square."""
 
 DOUBT = 0.01
 """A p-value below this is called a departure, and below it a column is called inverted."""
@@ -170,11 +173,12 @@ def calibration_table(table):
     If the predictions are the probabilities, :math:`\sum (y_i - \hat p_i)` has the variance
     :math:`\sum \hat p_i (1 - \hat p_i)`, in a bin as in the whole: ``bias_p`` is two-sided
     normal, ``bins_p`` is chi-square for the sum of the squares so divided over 15 quantile bins
-    (Hosmer and Lemeshow's statistic, for predictions not fitted to these rows), and ``ece_null``
-    is the mean over bins of :math:`\sqrt{2/\pi}` standard deviations. The slope's interval is
-    Wald's. With weights, sums are weighted and variances have the squares of the weights. With
-    clusters, bias and slope have the errors of sums over clusters, the other two are NaN; so is all
-    where there are fewer than 5.
+    (Hosmer and Lemeshow's statistic, for predictions not fitted to these rows), neighbours put
+    together up to a variance of 5 each, and ``ece_null`` is the mean over the 15 bins of
+    :math:`\sqrt{2/\pi}` standard deviations. The slope's interval is Wald's. "Inverted" is an AUC
+    below one half with p < 0.01. With weights, sums are weighted and variances have the squares of
+    the weights. With clusters, bias, slope and AUC have the errors of sums over clusters, the other
+    two are NaN; so is all where there are fewer than 5.
     """
     rows = {name: _how_off(table, p_hat.to_numpy()) for name, p_hat in table.predictions.items()}
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -186,16 +190,16 @@ def _how_off(table, p_hat):
     index = reliability_bins(y, p_hat, weights=w).assign(p_hat)
     misses, spread = np.bincount(index, w * (y - p_hat)), np.bincount(index, variance)
     s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
-    order, perfect = _order(y, s)
+    order, perfect = _order(table, s)
     slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(table, s, w)
     bias, std, _, _ = mean_of(table, p_hat - y)
     out = {"order": order, "bias": bias, "slope": slope, "ece": ece(y, p_hat, weights=w)}
     out |= {"slope_low": slope - 1.96 * error, "slope_high": slope + 1.96 * error}
     clustered = None if table.cluster is None else (bias, std, table.units)
-    return out | departures(misses, spread, w.sum(), clustered)
+    return out | departures(misses, spread, w.sum(), w @ w / w.sum(), clustered)
 
 
-def departures(misses, spread, total, clustered=None):
+def departures(misses, spread, total, unit=1.0, clustered=None):
     """What chance says of outcomes less predictions, from their sums and variances by bin.
 
     Parameters
@@ -204,6 +208,8 @@ def departures(misses, spread, total, clustered=None):
         Weighted sums of ``y - p_hat`` by bin, and their variances if the predictions are right.
     total : float
         Weight of all rows.
+    unit : float, default=1
+        Weight of a row, in the mean over their weight.
     clustered : (float, float, int), optional
         Bias, its error and the number of clusters, where rows depend on each other.
 
@@ -218,12 +224,26 @@ def departures(misses, spread, total, clustered=None):
             p = 2 * student.sf(abs(bias / std), units - 1)
             return {"bias_p": p, "bins_p": np.nan, "ece_null": np.nan}
         z = np.nan_to_num(misses.sum() / np.sqrt(spread.sum()))
-        parts = np.where(misses == 0, 0, misses**2 / spread)  # certain, and right or wrong
+        impossible = (misses != 0) & (spread == 0)
+        gaps, spreads = _merge(misses, spread, ENOUGH * unit**2)
+        parts = np.where(gaps == 0, 0, gaps**2 / spreads)  # certain, and right
     return {
         "bias_p": 2 * norm.sf(abs(z)),
-        "bins_p": chi2.sf(parts.sum(), len(parts)),
+        "bins_p": 0.0 if impossible.any() else chi2.sf(parts.sum(), len(parts)),
         "ece_null": np.sqrt(2 / np.pi * spread).sum() / total,
     }
+
+
+def _merge(misses, spread, enough):
+    """Put neighbouring bins together until the variance of each is enough for a chi-square."""
+    starts, held = [0], 0.0
+    for k, variance in enumerate(spread):
+        if held >= enough:
+            starts.append(k)
+            held = 0.0
+        held += variance
+    starts = starts[:-1] if held < enough and len(starts) > 1 else starts
+    return np.add.reduceat(misses, starts), np.add.reduceat(spread, starts)
 
 
 def mean_of(table, terms, rows=slice(None)):
@@ -232,17 +252,32 @@ def mean_of(table, terms, rows=slice(None)):
     return clustered_mean(np.asarray(terms)[rows], *shared)
 
 
-def _order(y, s):
-    """How a column orders the outcomes, and whether without an exception."""
-    ones, zeros = s[y == 1], s[y == 0]
+def _order(table, s):
+    """How a column orders the outcomes, and whether so well that no finite slope is best."""
+    ones, zeros = s[table.y == 1], s[table.y == 0]
     if np.ptp(s) < FLAT:
         return "constant", False
-    if zeros.max() <= ones.min():
+    if zeros.max() < ones.min():
         return "separated", True
-    if ones.max() <= zeros.min():
-        return "inverted", True
-    p = mannwhitneyu(zeros, ones, alternative="greater", method="asymptotic").pvalue
-    return ("inverted" if p < DOUBT else "ordinary"), False
+    perfect = zeros.max() == ones.min() or ones.max() <= zeros.min()
+    return ("inverted" if _below_half(table, s) < DOUBT else "ordinary"), perfect
+
+
+def _below_half(table, s):
+    """One-sided p-value of an AUC below one half.
+
+    Its error is that of the mean of DeLong's terms, over rows or clusters, and at least that of an
+    AUC of one half of so many.
+    """
+    y, w = table.y, np.ones(len(table.y)) if table.weight is None else table.weight
+    place, share = np.unique(s, return_inverse=True)[1], np.average(y, weights=w)
+    held = np.stack([np.bincount(place, w * (1 - y)), np.bincount(place, w * y)])
+    lower = (held.cumsum(axis=1) - held / 2) / held.sum(axis=1, keepdims=True)
+    right = np.where(y == 1, lower[0, place], 1 - lower[1, place])  # of pairs with the row
+    auc = np.average(right, weights=w * y)
+    _, error, _, _ = mean_of(table, (right - auc) / np.where(y == 1, share, 1 - share))
+    least = np.sqrt((table.units + 1) / (12 * share * (1 - share))) / table.units
+    return student.cdf((auc - 0.5) / np.maximum(error, least), table.units - 1)
 
 
 def _slope(table, s, w):

@@ -26,7 +26,8 @@ def calibration_table(data):
         gaps, found = bins["ones"] - bins["sp"], data.evaluate(name)
         bias, std, _, _ = _mean(blocks["sp"] - blocks["ones"], blocks["mass"])
         clustered = None if data.cluster is None else (bias, std, data.units)
-        exact = judge.departures(gaps, bins["spread"], data.total, clustered)
+        unit = bins["ww"].sum() / data.total
+        exact = judge.departures(gaps, bins["spread"], data.total, unit, clustered)
         exact |= {"bias": bias, "ece": found["ece"]}
         if off.loc[name, "order"] == "separated" and found["auc"] < 1:
             exact["order"] = "ordinary"  # of the sample alone

@@ -93,8 +93,8 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
     roles = find_roles([*frame], told["y"], wanted)
     notes = [f"Read {frame.attrs['rows']:,} rows of {opened.name} with {engine}."]
     if "id" in roles and "cluster" not in roles:
-        ids = opened.table.aggregate(ids=opened.table[roles["id"]].approx_nunique())
-        if int(opened.ask(ids).iat[0, 0]) < 0.9 * frame.attrs["rows"]:
+        ids = opened.table.aggregate(ids=opened.table[roles["id"]].nunique())
+        if int(opened.ask(ids).iat[0, 0]) < frame.attrs["rows"]:
             roles["cluster"] = roles["id"]
             notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
     if "split" in roles and not any(n.startswith("No row is of part") for n in sample.notes):

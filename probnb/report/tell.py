@@ -73,9 +73,9 @@ class Report:
             if (gap := gaps.get(name)) is not None:
                 told = "told apart" if gap["distinct"] else "not told apart"
                 against = f"{number(abs(gap['difference']), sign='+')} ({told})"
-            bad = [] if groups.empty else groups["off"].xs(name, level="column")
+            own = groups if groups.empty else groups.xs(name, level="column").dropna(subset="low")
             advice = advise(name, self.tables["gains"], off.loc[name, "order"])
-            last = f"off in {sum(bad)} of {len(bad)}", advice
+            last = f"off in {own['off'].sum()} of {len(own)}" if len(own) else "not told", advice
             words = describe(name, off, self.boot)
             rows[escape(name)] = [number(brier[name]), against, *words, *last]
         head = ["Brier", "less the best", "mean", "order", "spread", "bins", "groups", "calibrate?"]
@@ -206,12 +206,12 @@ def describe(name, off, boot):
     list of str
         Four verdicts.
     """
-    row, (low, high) = off.loc[name], (frame.loc[name, "auc"] for frame in boot.interval())
+    row, low = off.loc[name], boot.interval()[0].loc[name, "auc"]
     order, ends = row["order"], (row["slope_low"], row["slope_high"])
     if boot.units < FEWEST:
         order = "few"
     elif order == "ordinary" and not low > 0.5:
-        order = "inverted" if high < 0.5 else "chance"
+        order = "chance"
     spread = "too extreme" if ends[1] < 1 else "too timid" if ends[0] > 1 else "right"
     if math.isnan(ends[0]) or (ends[0] < 0.5 and ends[1] > 2) or order in ("inverted", "separated"):
         spread = "not told"
@@ -244,7 +244,7 @@ def advise(name, gains, order="ordinary"):
     """
     if order == "inverted":
         return "first find out which outcome it predicts"
-    if gains.empty:
+    if gains.empty or gains.loc[name, "brier_low"].isna().all():
         return "too few rows to tell"
     rows = gains.loc[name]
     sure = rows[rows["brier_low"] > 0]

@@ -22,7 +22,9 @@ PIECES = 10
 
 PROBABILITY = -1e-6, 1 + 1e-6, "a probability in [0, 1], or logits"  # but for rounding
 ALLOWED = {"y": (0, 1, "0 or 1"), "truth": (0, 1, "a probability in [0, 1]"),
-           "w": (0, 1e300, "a finite weight of at least 0"), "group": (0, 0, "a name")}  # fmt: skip
+           "w": (0, 1e300, "a finite weight of at least 0"), "group": (0, 0, "a name"),
+           "block": (0, 0, "a name")}  # fmt: skip
+NAMED = "group", "block"  # the block of a row without a cluster is null
 
 
 @dataclass(eq=False)
@@ -84,12 +86,14 @@ class DataSet:
         self.engine.check_types(used)
         block = (spread(table[ROW]) / (2**32 // BLOCKS)).floor().cast("int64")
         if self.cluster is not None:
+            known = table[self.cluster].notnull()
             block = (table[self.cluster].cast("string").hash().cast("int64") % BLOCKS).abs()
+            block = ibis.ifelse(known, block, ibis.null("int64"))
         held = {r: table[c] if r == "group" else table[c].cast("float64") for r, c in roles.items()}
         rows = table.select(block=block, **held)
         if self.weight is not None:
             rows = rows.filter((rows.w != 0).fill_null(True))
-        self._check(rows, roles)
+        self._check(rows, roles | ({"block": self.cluster} if self.cluster else {}))
         for role, name in names.items():
             x, (low, high) = rows[role], self._ranges[name]
             if name in self.logits:
@@ -104,17 +108,19 @@ class DataSet:
         for role, name in roles.items():
             finite = (-1e150, 1e150, "a finite number") if name in self.logits else PROBABILITY
             low, high, _ = allowed.setdefault(role, finite)
-            if role != "group":  # some engines have NaN above all numbers
+            if role in NAMED:
+                wrong[role] = rows[role].isnull()
+            else:  # some engines have NaN above all numbers
                 wrong[role] = ~rows[role].between(low, high).fill_null(False) | rows[role].isnan()
         wrong["y"] |= (rows.y > 0) & (rows.y < 1)
         w = rows.w if self.weight else 1.0
         found = {"rows": rows.count(), "ones": rows.y.sum(),
                  "mass": (w + 0 * rows.y).sum(), "hits": (w * rows.y).sum()}  # fmt: skip
         if self.group:
-            wrong["group"], found["groups"] = rows.group.isnull(), rows.group.nunique()
+            found["groups"] = rows.group.nunique()
         for role, test in wrong.items():
-            ends = {} if role == "group" else {f"low_{role}": rows[role].min(),
-                                               f"high_{role}": rows[role].max()}  # fmt: skip
+            ends = {} if role in NAMED else {f"low_{role}": rows[role].min(),
+                                             f"high_{role}": rows[role].max()}  # fmt: skip
             found |= ends | {f"wrong_{role}": test.cast("int64").sum()}
         seen = self.engine.ask(rows.aggregate(**found)).iloc[0]
         self.size = int(seen["rows"])
@@ -132,7 +138,7 @@ class DataSet:
             raise ValueError(f"column {self.y!r} must hold both outcomes; {only}.")
         self.total, self.share = seen["mass"], seen["hits"] / seen["mass"]
         self.groups = int(seen.get("groups", 0))
-        ends = {r: (seen[f"low_{r}"], seen[f"high_{r}"]) for r in roles if r != "group"}
+        ends = {r: (seen[f"low_{r}"], seen[f"high_{r}"]) for r in roles if r not in NAMED}
         self._ranges = {name: ends[role] for role, name in roles.items() if role in ends}
 
     @property
@@ -173,7 +179,7 @@ class DataSet:
 
     def binned(self, name, bins=BINS):
         """Return the inner edges of one column's bins, and sums of each bin's terms by name."""
-        if bins not in self.bins:
+        if check_integer(bins, "bins") not in self.bins:
             self.bins = (*self.bins, bins)
         return self.column(name).binned(bins)
 

@@ -34,12 +34,17 @@ def write_calibrated(data, name, path, fitted):
     Raises
     ------
     ValueError
-        If the column is unknown, or the file cannot be written (a full disk).
+        If the column is unknown or ``NAME_calibrated`` there already, the calibrator was fitted to
+        both columns of logits, or the file cannot be written (a full disk).
     """
     from ..store import replace_file  # here, since it takes torch
 
     check_choice(name, data.names, "column")
     table, new = data.engine.table, f"{name}_calibrated"
+    if new in table.columns:
+        raise ValueError(f"{data.engine.name} must not have a column {new!r}; it has one already.")
+    if data.weight:
+        table = table.filter(table[data.weight] != 0)
     q = expression(fitted, table[name].cast("float64"), name in data.logits)
     written = table.mutate(**{new: q}).drop(ROW)
     try:
@@ -66,6 +71,8 @@ def expression(fitted, x, logit=False):
     ibis.expr.types.FloatingValue
         The calibrated probability.
     """
+    if fitted.n_features_in_ != 1:
+        raise ValueError("fitted must be a map of log-odds; this one reads two logits.")
     f = to_dict(fitted)
     if not logit:  # as `logits_from_probabilities`
         x = x.clip(number(CLIP), number(1 - CLIP))

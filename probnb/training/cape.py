@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..metrics.binning import reliability_bins
-from ..metrics.registry import check_distributions
+from ..metrics.registry import check_classes
 from ..metrics.sample import check_row_weights
 from ..validation import check_choice, check_integer, check_number, check_pair
 
@@ -172,7 +172,7 @@ def _bisect(true_before, low, high):
 
 def _against_rest(estimate, p_hat, y):
     """Empirical probabilities of each outcome against the rest, scaled to sum to 1; ours."""
-    p_hat, y = check_distributions(p_hat, "p_hat"), np.asarray(y)
+    p_hat, y = check_classes(p_hat, y, ("p_hat", "y"))
     if p_hat.shape[1] == 2:
         return _both(estimate(p_hat[:, 1], y == 1))
     each = np.stack([estimate(p_hat[:, k], y == k) for k in range(p_hat.shape[1])], axis=1)
@@ -207,7 +207,7 @@ def p_emp_cells(p_hat, y, parts=5, weights=None):
            [0. , 1. ],
            [0. , 1. ]])
     """
-    p_hat, y = check_distributions(p_hat, "p_hat"), np.asarray(y).astype(int)
+    p_hat, y = check_classes(p_hat, y, ("p_hat", "y"))
     if p_hat.shape[1] == 2:
         return _both(p_emp_bin(p_hat[:, 1], y == 1, parts, weights))
     parts = check_integer(parts, "parts")

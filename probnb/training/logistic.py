@@ -88,6 +88,8 @@ def _solver(x, soft, weights):
     values, vectors = torch.linalg.eigh((x.T @ (x * share[:, None].to(x.dtype))).double().cpu())
     x = x @ vectors.to(x)
     mean = float((share * soft).sum())
+    if not 0 < mean < 1:
+        raise ValueError(f"training outcomes must be of both kinds; all are {mean:g}.")
     state = [torch.zeros(x.shape[1], dtype=torch.float64), np.log(mean / (1 - mean))]
 
     def solve(penalty):

@@ -311,7 +311,7 @@ def _assess(fabric, model, splits):
         row["val_bias"], row["bias"] = (_bias(p_hat[k], getattr(splits, k)) for k in p_hat)
         row |= metrics.evaluate(y, p_test, p, weights=weights)
     else:
-        row |= metrics.evaluate_outcomes(y.argmax(1), p_test, p)
+        row |= metrics.evaluate_outcomes(y.argmax(1), p_test, p, weights)
     return row, {name: value.cpu() for name, value in logits.items()}
 
 

@@ -168,6 +168,8 @@ class RunningMean:
         def targets(epoch, data, predict, seed):
             nonlocal mean, known
             if epoch != known:  # an epoch that is taken up again has its mean
+                if epoch != known + 1:  # begun anew: what is known is of another training
+                    mean = None
                 now = predict().float().cpu()
                 mean = now if mean is None else self.decay * mean + (1 - self.decay) * now
                 known = epoch

@@ -340,3 +340,8 @@ def test_crossing_says_what_it_cannot_answer():
     assert platt.predict_proba([[0.3 - at / 2, 0.3 + at / 2]])[0, 1] == pytest.approx(0.5)
     with pytest.raises(ValueError, match=r"threshold must be a finite number in \(0"):
         crossing(None, 1.0)
+
+
+def test_a_mean_is_nothing_to_a_map_of_log_odds():
+    fitted = PlattScaling().fit(np.linspace(-2, 3, 40), np.arange(40) % 3 > 0)
+    assert crossing(fitted, 0.5, mean=2.0) == crossing(fitted, 0.5)

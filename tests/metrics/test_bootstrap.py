@@ -171,6 +171,7 @@ def test_data_frames_and_chosen_metrics():
         ({"replicates": 0}, "replicates must be an integer of at least 1"),
         ({"groups": ["a"]}, "groups must name a group for each of the 2 rows"),
         ({"groups": ["a", None]}, "1 of them missing"),
+        ({"groups": [np.nan, "a"]}, "1 of them missing"),
     ],
 )
 def test_bad_input(change, message):

@@ -1,6 +1,7 @@
 """The rule for differences: closed forms, and its coverage by simulation."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -99,3 +100,9 @@ def coverage(seeds, groups, effects, shared, runs=2000):
 @pytest.mark.parametrize(("groups", "shared"), [(9, True), (200, True), (200, False)])
 def test_intervals_cover(seeds, groups, effects, shared):
     assert 0.93 <= coverage(seeds, groups, effects, shared) <= 0.97
+
+
+def test_holm_goes_by_place_and_refuses_what_is_no_probability():
+    np.testing.assert_allclose(holm(pd.Series([0.04, 0.01], index=["a", "a"])), [0.04, 0.02])
+    with pytest.raises(ValueError, match=r"p_values must be in \[0, 1\] or NaN; got -1 to 2"):
+        holm([2, -1])

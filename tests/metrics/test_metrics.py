@@ -487,3 +487,9 @@ def test_a_gap_beyond_all_noise_keeps_its_size():
     weights = [2e-311, 8.0, 5e-324, 7.3]
     p_hat = [1e-72, 1.0, 2e-308, 1.0]
     assert ece_debiased([1, 0, 0, 0], p_hat, 1, weights=weights) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n", [1, 11, 49, 1000])
+def test_smooth_error_of_certain_predictions_that_are_all_wrong(n):
+    assert ece_smooth([1] * n, [0.0] * n) == pytest.approx(1, abs=2e-3)
+    assert ece_smooth([0] * n, [1.0] * n) == pytest.approx(1, abs=2e-3)

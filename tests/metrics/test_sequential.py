@@ -110,3 +110,10 @@ def test_bad_input():
         watch([0], [1.5])
     with pytest.raises(ValueError, match="at least one row"):
         watch([], [])
+
+
+def test_what_was_refuted_stays_so_in_parts_too():
+    y, p = [0, 1, 1, 0], [0.2, 0.0, 0.5, 0.5]
+    whole, table = watch(y, p)
+    now, lines = watch(y[2:], p[2:], before=watch(y[:2], p[:2])[0])
+    assert now == whole and lines.equals(table[2:])

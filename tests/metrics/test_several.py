@@ -69,6 +69,8 @@ def test_expected_brier_is_the_distance_and_what_nothing_changes():
         ([0], [[np.nan, 0.5, 0.5]], "sum to 1"),
         ([0], [0.2, 0.8], r"of shape \(n, K\)"),
         ([0], [[1.0]], "K at least 2"),
+        (np.ma.array([0, 1], mask=[0, 1]), np.eye(3)[:2], "y_true must have every value"),
+        ([0], np.ma.array([[0.5, 0.2, 0.3]], mask=[[0, 1, 0]]), "y_prob must have every value"),
     ],
 )
 def test_bad_input(y, p, words):

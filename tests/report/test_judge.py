@@ -453,3 +453,54 @@ def test_repeated_outcomes_stand_in_for_the_truth():
             check_table(frame.assign(**change), k="yes", n="votes")
     with pytest.raises(ValueError, match="k and n must be columns, or both None"):
         check_table(frame, k="yes")
+
+
+def test_no_order_of_noise_is_called_inverted_more_often_than_one_in_a_hundred():
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(100):  # both the same within a cluster: rows alone would say so in half
+        p, y = (np.repeat(x, 50) for x in (rng.random(12), rng.permutation([0, 1] * 6)))
+        table = check_table(pd.DataFrame({"y": y, "m": p, "cluster": np.repeat(range(12), 50)}))
+        wrong += calibration_table(table).loc["m", "order"] == "inverted"
+    assert wrong <= 3
+
+
+def test_weights_decide_which_order_a_column_has():
+    y = np.tile([0, 1], 200)
+    light = np.arange(400) < 300  # many rows of little weight, ordered the wrong way round
+    p_hat = np.where(light, 0.8 - 0.6 * y, 0.2 + 0.6 * y) + np.linspace(0, 0.1, 400)
+    frame = pd.DataFrame({"y": y, "m": p_hat, "weight": np.where(light, 0.01, 1.0)})
+    assert calibration_table(check_table(frame))["order"].item() == "ordinary"
+    frame["weight"] = 1.0
+    assert calibration_table(check_table(frame))["order"].item() == "inverted"
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_ties_at_the_border_are_no_perfect_order(place):
+    p_hat = np.full(200, 0.5)
+    p_hat[place] = 0.6
+    off = calibration_table(check_table(pd.DataFrame({"y": np.repeat([0, 1], 100), "m": p_hat})))
+    assert off.loc["m", "order"] == "ordinary" and np.isnan(off.loc["m", "slope"])
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda rng: rng.uniform(0, 0.01, 2000), lambda rng: expit(rng.normal(0, 6, 1000))]
+)
+def test_calibrated_predictions_near_0_and_1_are_not_called_off(draw):
+    rng, off = np.random.default_rng(0), []
+    for _ in range(200):
+        p_hat = draw(rng)
+        table = check_table(pd.DataFrame({"y": rng.random(len(p_hat)) < p_hat, "m": p_hat}))
+        off.append(calibration_table(table).loc["m", "bins_p"] < 0.01)
+    assert np.mean(off) <= 0.03  # 6 % in bins of hardly any expected outcome
+    certain = check_table(pd.DataFrame({"y": [0] * 50 + [1] * 50, "m": [1e-300] * 51 + [1.0] * 49}))
+    assert calibration_table(certain).loc["m", "bins_p"] == 0
+
+
+def test_a_missing_interval_is_no_finding():
+    rng = np.random.default_rng(0)
+    y = rng.random(240) < 0.5
+    frame = pd.DataFrame({"y": y, "m": 0.3 + 0.4 * y + 0.2 * rng.random(240)})
+    frame["cluster"], frame["group"] = np.arange(240) % 4, np.where(np.arange(240) < 90, "a", "b")
+    report = make_report(check_table(frame), replicates=20)
+    assert advise("m", report.tables["gains"]) == "too few rows to tell"
+    assert "off in" not in report.in_short()

@@ -182,6 +182,7 @@ def test_a_write_that_fails_leaves_what_was_there(opened, frame, tmp_path, monke
         ({"y": 0.5}, "'y' must hold 0 or 1"),
         ({"w": -1}, "'w' must hold a finite weight"),
         ({"group": None}, "'group' must hold a name .* such as nothing"),
+        ({"day": None}, "'day' must hold a name .* such as nothing"),
     ],
 )
 def test_a_wrong_value_is_named(frame, tmp_path, change, words):
@@ -190,7 +191,10 @@ def test_a_wrong_value_is_named(frame, tmp_path, change, words):
         held.loc[N // 2, name] = value
     held.to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match=words):
-        DataSet(open_rows(tmp_path / "rows.parquet"), ["single"], weight="w", group="group")
+        DataSet(
+            open_rows(tmp_path / "rows.parquet"), ["single"], weight="w", group="group",
+            cluster="day",
+        )  # fmt: skip
 
 
 def test_files_that_are_wrong_say_which(frame, tmp_path):
@@ -227,3 +231,28 @@ def test_spark_has_the_same_numbers(frame, tmp_path):
     for name in found[0].point.index:
         same(*(boot.point.loc[name].to_dict() for boot in found))
     np.testing.assert_allclose(found[0].samples, found[1].samples, 1e-9)
+
+
+def test_what_is_written_are_the_rows_judged_and_no_column_is_lost(frame, tmp_path):
+    s = np.diff(logits_from_probabilities(frame["single"]), axis=1)[:, 0]
+    fitted, path = CALIBRATORS["platt"]().fit(s, frame["y"]), tmp_path / "rows.parquet"
+    frame.to_parquet(path)
+    data = DataSet(open_rows(path), ["single"], weight="w")
+    write_calibrated(data, "single", tmp_path / "out.parquet", fitted)
+    written = pd.read_parquet(tmp_path / "out.parquet")
+    assert len(written) == data.size == (frame["w"] > 0).sum()
+    data = DataSet(open_rows(tmp_path / "out.parquet"), ["single"])
+    with pytest.raises(ValueError, match="must not have a column 'single_calibrated'"):
+        write_calibrated(data, "single", tmp_path / "again.parquet", fitted)
+    both = CALIBRATORS["platt"]().fit(logits_from_probabilities(frame["single"]), frame["y"])
+    with pytest.raises(ValueError, match="fitted must be a map of log-odds"):
+        write_calibrated(DataSet(open_rows(path), ["single"]), "single", path, both)
+    with pytest.raises(ValueError, match="bins must be an integer"):
+        data.reliability_bins("single", 0)
+
+
+def test_few_repeated_ids_are_clusters_in_memory_and_by_an_engine(frame, tmp_path):
+    frame.assign(id=np.arange(N) % (N - 50))[["y", "single", "id"]].to_csv(tmp_path / "rows.csv")
+    units = read_predictions(tmp_path / "rows.csv", "single").units
+    large = read_predictions(tmp_path / "rows.csv", "single", engine="duckdb")
+    assert units == N - 50 and large.cluster == "id" and "clusters" in large.kind

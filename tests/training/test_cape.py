@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from probnb.training.cape import p_emp_bin, p_emp_kernel
+from probnb.training.cape import p_emp_bin, p_emp_cells, p_emp_kernel
 
 
 def brute_force(p_hat, y, r, sigma):
@@ -146,3 +146,10 @@ def test_weighted_kernel_equals_brute_force(p_hat, weights, r, sigma):
 def test_weighted_bins_share_the_weight():
     p_hat, y = [0.1, 0.2, 0.4, 0.6], [1, 0, 1, 1]
     np.testing.assert_allclose(p_emp_bin(p_hat, y, 2, [3, 1, 1, 2]), [1, 0.75, 0.75, 0.75])
+
+
+@pytest.mark.parametrize("y", [[0, 7], [0, -1], [0, 0.5], [0]])
+def test_outcomes_that_are_none_of_the_k_are_refused(y):
+    p_hat = [[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]]
+    with pytest.raises(ValueError, match="y must"):
+        p_emp_cells(p_hat, y)

@@ -63,3 +63,6 @@ def test_only_features_and_one_layer():
     splits = Splits(*(made(20, seed, features=3) for seed in range(3)), "made")
     with pytest.raises(ValueError, match="one layer"):
         fit(network("mlp", hidden=(4,)).build(splits.train.inputs), splits, CONVEX)
+    one_sided = replace(splits, train=replace(splits.train, outcomes=0 * splits.train.outcomes))
+    with pytest.raises(ValueError, match="training outcomes must be of both kinds; all are 0"):
+        trained(one_sided)

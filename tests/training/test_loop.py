@@ -416,3 +416,17 @@ def test_apples_gpu_is_not_trained_on(monkeypatch):
     on_mps = SimpleNamespace(batch=lambda rows: [SimpleNamespace(device=torch.device("mps"))])
     with pytest.raises(ValueError, match="device must be cpu or cuda"):
         _check_model(network(), on_mps)
+
+
+def test_weights_count_in_the_metrics_of_several_outcomes():
+    rng = np.random.default_rng(0)
+    x = torch.tensor(rng.normal(size=(60, 3)), dtype=torch.float32)
+    y, weights = np.eye(3, dtype=np.float32)[np.arange(60) % 3], np.where(np.arange(60) < 9, 50, 1)
+    rows = np.repeat(np.arange(60), weights)
+    briers = []
+    for part in (ProbabilityData(x, y, weights=weights), ProbabilityData(x[rows], y[rows])):
+        torch.manual_seed(0)
+        splits = Splits(ProbabilityData(x, y), ProbabilityData(x, y), part, "weighted")
+        result = fit(nn.Linear(3, 3), splits, Recipe(epochs=1), on_epoch=lambda row: None)
+        briers.append(result.history[-1]["brier"])
+    assert briers[0] == pytest.approx(briers[1], rel=1e-5)

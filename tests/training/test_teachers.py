@@ -188,6 +188,8 @@ def test_running_mean_by_hand(splits, tmp_path):
         # Taken up again after the file was written and before the epoch was: the same targets.
         later = RunningMean(decay=0.5, share=0.25).bind(around(splits, None, file))
         torch.testing.assert_close(later(epoch, splits.train, lambda: said[0], 0), found)
+    anew = RunningMean(decay=0.5).bind(around(splits, None, file))  # its checkpoint was damaged
+    torch.testing.assert_close(anew(1, splits.train, lambda: said[0], 0), said[0])
 
 
 def test_held_out_probabilities_are_those_of_the_validation_rows(splits):
