@@ -19,12 +19,12 @@
 # CaPE {cite}`liu2022deep` is a schedule of targets. The paper varies it a little (Section 5, Appendices H
 # and M). **What in it matters, and is there something better to train on?**
 #
-# *Its settings do not matter as far as we can see, and starting it from random weights, which the paper finds
-# worse in every cell of its Table 12, is not worse here. What helps on drawn faces is whatever averages the
-# noise of training away: an ensemble, a network that learns from one, or simply the average of a network's
-# own weights, which costs half a training more. The figure shows what we tried, less cross entropy, and in brackets
-# what it cost in trainings of it; five seeds are too few to prove any of it once it counts that seventeen rows
-# were tried.*
+# *Its settings do not matter as far as we can see, and starting it from random weights, which the paper finds worse
+# in every cell of its Table 12, is not worse here in Linear and Discrete. What helps on drawn faces is whatever
+# averages the noise of training away: an ensemble, a network that learns from one, or simply the average of a
+# network's own weights, which costs half a training more. The figure shows what we tried, less cross entropy, and in
+# brackets what it cost in trainings of it; five seeds are too few to prove any of it once one counts that seventeen
+# rows were tried.*
 
 # %% tags=["parameters"]
 studies = None  # what to train here, such as "targets, weighted"; None is a few quick ones
@@ -40,11 +40,11 @@ retrain = False  # train again what other code has trained
 from probnb.notebook import check_parameters, default_profile, find_path, results_path
 
 check_parameters(globals(), "studies scenario data_dir profile seed device results_dir retrain")
-from probnb.chapters.ablations_rows import PAGE, check_studies, settings_of
+from probnb.chapters.ablations_rows import PAGE, STUDIES, settings_of
 from probnb.scenarios import SCENARIOS
-from probnb.validation import check_choice, check_integer
+from probnb.validation import check_choice, check_choices, check_integer
 
-names = check_studies(PAGE if studies is None else studies)
+names = check_choices(PAGE if studies is None else studies, STUDIES, "studies")
 check_choice(scenario, SCENARIOS, "scenario")
 profile = default_profile(profile)
 settings_of(profile)  # there is one of that name
@@ -85,11 +85,12 @@ ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of 
 # network because $p_\text{emp}$ "requires a reasonable estimation", and in Table 12 calibration epochs from
 # random weights are worse than CaPE in all 20 cells.
 #
-# **Here it is not.** On photographs, with the paper's bins, it has a lower error than CaPE in all six trainings:
-# in Discrete by 0.15 [0.10, 0.19], in Linear by 0.20, which three seeds do not tell from 0. Against cross entropy
-# one has to be careful. CaPE starts from one training of it, and in Discrete that one is the worst of the three
-# that each seed has; against the mean of the three, training from the beginning gains 0.12 [-0.01, 0.25], over the five
-# seeds of {doc}`results` 0.14 [0.08, 0.20], and CaPE nothing.
+# **In Linear and Discrete it is not.** On photographs, with bins, it has a lower error than CaPE in all six
+# trainings: in Discrete by 0.15 [0.10, 0.19], in Linear by 0.20, which three seeds do not tell from 0. Against cross
+# entropy one has to be careful. CaPE starts from one training of it, and in Discrete that one is the worst of the
+# three that each seed has; against the mean of the three, training from the beginning gains 0.12 [-0.01, 0.25], over
+# the five seeds of {doc}`results` 0.14 [0.08, 0.20], and CaPE nothing. In Sigmoid it is above CaPE, by 0.31 [0.03,
+# 0.59] ({doc}`results`).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of rows calibrated from the beginning, and of CaPE, less cross entropy, by scenario, with intervals over seeds."}}
 beginning = study.read_study(kept, "beginning", data="utkface")
@@ -99,8 +100,8 @@ ax = forest(found, hue="scenario", xlabel="MSE$_p$ less that of CE early-stop (Ã
 # %% [markdown]
 # The reason given is that "the model predictions are essentially random" at first. So they are in the picture, of one
 # training: each point is a face, and before the first step its $p_\text{emp}$ says hardly more than the mean of all
-# outcomes, whatever its $p$. That may be a mild thing to learn from: it is close to what the network would say of a face
-# that it knows nothing about, and a calibration epoch is one in three or four.
+# outcomes, whatever its $p$. That may be a mild thing to learn from: it is close to what the network would say of a
+# face that it knows nothing about, and a calibration epoch is one in three or four.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Two scatter plots of the empirical probability of training faces against their true probability: before training, nearly the same for all faces; at the early stop, near the diagonal."}}
 settings = settings_of(profile)
@@ -141,8 +142,8 @@ grid = figures.settings_figure(cape, parts, "ce_finetuned")
 # a weighted sum" (Section 5). Cross entropy is linear in its target, so that the sum is cross entropy on
 # $(y + \lambda p_\text{emp})/(1 + \lambda)$ in every epoch.
 #
-# **It can, and no weight is told from alternating**: the four of them lie between 0.10 below and 0.32 above, with
-# intervals of half a point and more to either side.
+# **It can be done, and no weight is told from alternating**, which says little: the four lie between 0.10 below and
+# 0.32 above, with intervals of half a point and more to either side.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from alternating CaPE against the weight of the calibration loss, with intervals over seeds that cross 0."}}
 weighted = study.read_study(kept, "weighted")
@@ -185,15 +186,15 @@ table.set_index("label")[columns].round(2)
 # a teacher says of the face. Under label noise {cite}`das2023` find $\xi > 1$ best: the outcome is then subtracted
 # from what a teacher has memorised of it. Cross entropy is linear in its target and has a value outside [0, 1], too.
 #
-# **Not here: half a teacher is better than two in all 16 trainings, and than one and a half in 15**, with teachers that
-# saw the face and with teachers that did not: on photographs (heads on pretrained features, three seeds) and on drawn
-# faces (networks from random weights, five). On photographs, with teachers that did not see the face, $\xi = 1.5$ is worse than 1 by
-# 0.15 [0.10, 0.20] in Linear and 0.16 [0.14, 0.18] in Discrete, and $\xi = 2$ worse than no teacher by 0.34
-# [0.11, 0.56] and 0.37 [0.17, 0.58]. Half of such teachers less none is -0.06 [-0.13, +0.01] and -0.03 [-0.11, +0.05]:
-# if that is a gain, three seeds do not show it. All this is what one expects of a teacher that
-# did not see the face: it errs independently of the outcome, so that the target is off by
-# $\xi^2 \mathrm{MSE}_p(t) + (1 - \xi)^2\,\mathrm{mean}\,p(1 - p)$ in the mean square, which is least at a $\xi$ below 1, whatever
-# the noise. A teacher that saw the face could leave more to subtract; those here were stopped early.
+# **Not here: half a teacher is better than two in all 16 trainings, and than one and a half in 15**, with teachers
+# that saw the face and with teachers that did not: on photographs (heads on pretrained features, three seeds) and on
+# drawn faces (networks from random weights, five). On photographs, with teachers that did not see the face, $\xi =
+# 1.5$ is worse than 1 by 0.15 [0.10, 0.20] in Linear and 0.16 [0.14, 0.18] in Discrete, and $\xi = 2$ worse than no
+# teacher by 0.34 [0.11, 0.56] and 0.37 [0.17, 0.58]. Half of such teachers less none is -0.06 [-0.13, +0.01] and
+# -0.03 [-0.11, +0.05]: if that is a gain, three seeds do not show it. All this is what one expects of a teacher that
+# did not see the face: it errs independently of the outcome, so that the target is off by $\xi^2 \mathrm{MSE}_p(t) +
+# (1 - \xi)^2\,\mathrm{mean}\,p(1 - p)$ in the mean square, which is least at a $\xi$ below 1, whatever the noise. A
+# teacher that saw the face could leave more to subtract; those here were stopped early.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p on photographs against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 weight = study.read_study(kept, "weight", data="utkface")
@@ -228,10 +229,10 @@ ax = forest(figures.by_label(ensembles), xlabel="MSE$_p$ less that of the deep e
 # Refinement {cite}`berta2025` looks at the cross entropy after a calibrator, and calibrates afterwards. Every rule
 # chooses among the epochs of the same training.
 #
-# **It matters that one stops, not by which rule, and less so if one calibrates.** No rule is told from the
-# paper's. Without stopping the error is 12.7 in place of 4.0. Platt scaling on validation data takes the
-# memorised network from there to 3.4, as low as it takes an early-stopped one; CaPE from the same weights stays at
-# 11.4.
+# **It matters that one stops, not by which rule, and less so if one calibrates.** No rule is told from the paper's.
+# Without stopping the error is 12.7 in place of 4.0. Platt scaling on validation data takes the memorised network
+# from there to 3.4, as low as it takes an early-stopped one; CaPE from the same weights, at a rate of 0.01, stays at
+# 11.4 (the network of {doc}`method` that forgets has a rate of 0.03 and calibration epochs alone).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p of the network that each stopping rule keeps, as it is, after Platt scaling and after CaPE, a mark a seed."}}
 ax = figures.stopping_figure(study.read_study(kept, "stopping"))
@@ -240,25 +241,26 @@ ax = figures.stopping_figure(study.read_study(kept, "stopping"))
 # (ablations-reversal)=
 # ## Which epoch to keep for what comes after
 #
-# *Should one look at validation data before or after post-processing?* What is averaged or calibrated afterwards
-# may want another epoch than the bare network: {cite}`ranjan2024` find that it wants a later one, most of all where
-# labels are noisy, and call it post-hoc reversal. Here five networks are trained to the last epoch, and judged after each: one
-# network, the average of its weights, the ensemble of either. "One network" here is the bare weights of the averaged row's
-# training, whose learning rate follows the average's validation cross entropy; it is not the row of early stopping.
+# *Should one look at validation data before or after post-processing?* What is averaged or calibrated afterwards may
+# want another epoch than the bare network: {cite}`ranjan2024` find that it wants a later one, most of all where
+# labels are noisy, and call it post-hoc reversal. Here five networks are trained to the last epoch, and judged after
+# each: one network, the average of its weights, the ensemble of either. "One network" here is the bare weights of the
+# averaged row's training, whose learning rate follows the average's validation cross entropy; it is not the row of
+# early stopping.
 #
 # **For averaged weights it does matter, but not because of the calibrator.** At the epoch that suits the bare network
 # their average is too young: in every training that is stored it has a higher error there than at its own best epoch,
-# which is later, before Platt scaling and after. So one judges what one will use. Whether its cross entropy is taken before
-# or after Platt scaling is another matter: once all is calibrated, the two rules are within 0.05 on photographs, and on
-# drawn faces either may win.
+# which is later, before Platt scaling and after. So one judges what one will use. Whether its cross entropy is taken
+# before or after Platt scaling is another matter: once all is calibrated, the two rules are within 0.05 on
+# photographs, and on drawn faces either may win.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of averages and of single networks by epoch in the study of reversal, by data and number of networks."}}
 reversal = study.read_study(kept, "reversal")
 grid = figures.reversal_figure(reversal)
 
 # %% [markdown]
-# What each rule gains over the plain one, after Platt scaling: to keep the epoch with the lowest validation cross entropy
-# of one bare network, whatever is made of it afterwards. Hollow marks are single seeds.
+# What each rule gains over the plain one, after Platt scaling: to keep the epoch with the lowest validation cross
+# entropy of one bare network, whatever is made of it afterwards. Hollow marks are single seeds.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of averages whose epoch is kept by other rules, less the epoch that one network keeps, with intervals over seeds."}}
 kept_epochs = reversal[reversal["part"] == "kept, platt"]
@@ -280,11 +282,11 @@ ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's v
 # entropy and one of averaged weights are each fine-tuned at 0.01 and 0.001, with calibration epochs (15 bins) and
 # without, on drawn faces.
 #
-# **Fine-tuning helps cross entropy, with or without calibration epochs; averaged weights need neither.** Over the three
-# trainings of a seed CaPE takes 0.42 [0.23, 0.61] off the error in Linear and 0.41 [0.09, 0.74] in Discrete, its control
-# 0.44 [0.23, 0.66] and 0.36 [0.16, 0.56]; CaPE less the control is +0.03 [-0.02, +0.08] and -0.05 [-0.32, +0.21].
-# Of averaged weights validation keeps the start in nine of ten seeds. In Linear they are 0.70 [0.27, 1.13] below what
-# CaPE makes of cross entropy; in Discrete the two are not told apart.
+# **Fine-tuning helps cross entropy, with or without calibration epochs; averaged weights need neither.** Over the
+# three trainings of a seed CaPE takes 0.42 [0.23, 0.61] off the error in Linear and 0.41 [0.09, 0.74] in Discrete,
+# its control 0.44 [0.23, 0.66] and 0.36 [0.16, 0.56]; CaPE less the control is +0.03 [-0.02, +0.08] and -0.05 [-0.32,
+# +0.21]. Of averaged weights validation keeps the start in nine of ten seeds. In Linear they are 0.70 [0.27, 1.13]
+# below what CaPE makes of cross entropy; in Discrete the two are not told apart.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of CaPE less its control from each of three networks of cross entropy and from averaged weights, in two scenarios: every interval holds 0, and from averaged weights they are points at 0."}}
 starts = study.read_study(kept, "starts", data="drawn v3")
@@ -307,12 +309,12 @@ ax = forest(
 # isotonic regression could have done without a network.
 #
 # **Most of it.** Of the mean squared change 73 % in Linear and 75 % in Discrete is a function of the old logit after
-# epochs towards 15 bins, 45 % and 33 % after epochs towards outcomes: more in each of five seeds, by 28 [19, 37] and 42
-# [30, 55] points. With 200 bins, five faces in each, the targets are nearly outcomes, and so is the step in Discrete (50 %).
-# What no function of the logit can lower, the grouping error, is in Linear lowered by averaged weights, by 0.38
-# [0.20, 0.56], by epochs towards outcomes, by 0.28 [0.01, 0.55], and by 200 bins, by 0.22 [0.04, 0.40]; 15 bins and the
-# kernel leave it where it was, to within 0.3. In Discrete the finer bins lower it as well, by 0.16 [0.04, 0.28] and 0.20
-# [0.03, 0.37], and averaged weights do not show it.
+# epochs towards 15 bins, 45 % and 33 % after epochs towards outcomes: more in each of five seeds, by 28 [19, 37] and
+# 42 [30, 55] points. With 200 bins, five faces in each, the targets are nearly outcomes, and so is the step in
+# Discrete (50 %). What no function of the logit can lower, the grouping error, is in Linear lowered by averaged
+# weights, by 0.38 [0.20, 0.56], by epochs towards outcomes, by 0.28 [0.01, 0.55], and by 200 bins, by 0.22 [0.04,
+# 0.40]; 15 bins and the kernel leave it where it was, to within 0.3. In Discrete the finer bins lower it as well, by
+# 0.16 [0.04, 0.28] and 0.20 [0.03, 0.37], and averaged weights do not show it.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Share of what a step changes in the logits that is a function of the old logit, for epochs towards outcomes and towards empirical probabilities, a mark a seed and a bar for their mean."}}
 ax = figures.steps_figure(study.read_study(kept, "steps"))
@@ -337,7 +339,7 @@ ax = forest(several, xlabel="MSE$_p$ less that of CE early-stop (Ã— 100), three 
 # (ablations-scaling)=
 # ## How it scales
 #
-# *At which amount of data does each method stop to matter?*
+# *From how much data on does the choice of method no longer matter?*
 #
 # **Two seeds draw a picture, not a finding**: what there is to gain shrinks as faces are added. Resampled labels are
 # 4.9 below cross entropy at 500 faces and 0.6 at 8,000, the ensemble 3.8 and 0.4. At 8,000 CaPE, Platt scaling and

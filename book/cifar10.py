@@ -21,10 +21,10 @@
 # about each, *is this face neutral? is it a cat?*, and the share who say yes measures it. **Does CaPE help there,
 # and how far is a network from what people would say?**
 #
-# *On none of fourteen questions is CaPE shown to differ from the same fine-tuning without its calibration
-# epochs, while a deep ensemble has a lower error than cross entropy on all fourteen. On two of three questions about
-# faces the best network is worth the answers of one and a half other people; everywhere else it is worth less than
-# one. The figure has each question with its interval over test pictures and three seeds.*
+# *On none of fourteen questions is CaPE shown to differ from the same fine-tuning without its calibration epochs,
+# while a deep ensemble has a lower error than cross entropy on all fourteen. On two of three questions about faces
+# the best of the small networks is worth the answers of one and a half other people; everywhere else it is worth less
+# than one. The figure has each question with its interval over test pictures and three seeds.*
 
 # %% tags=["parameters"]
 data = "digits"  # digits, cifar10, cifar10h or ferplus
@@ -148,8 +148,8 @@ ax = forest(study.differences(rule, shown), xlabel="MSE$_p$ less that of CE earl
 #
 # **By the printed direction and a clipping.** $\mathrm{KL}(p\,\|\,\hat p)$, which fits the other tables, is 2.4 times
 # $\mathrm{MSE}_p$ whatever the clipping. The printed direction grows by the same amount with every decade and crosses
-# the paper's range between $10^{-13}$ and $10^{-7}$. No one constant gives the paper's three ratios unless its
-# rows differ on the class with $p = 0$, which that direction weighs above all else. Ours do not, since all three are one
+# the paper's range between $10^{-13}$ and $10^{-7}$. No one constant gives the paper's three ratios unless its rows
+# differ on the class with $p = 0$, which that direction weighs above all else. Ours do not, since all three are one
 # network; they would need clippings three decades apart.
 
 # %% tags=["hide-input"]
@@ -209,8 +209,8 @@ ax = study.people_figure(people)
 #
 # **Features of a pretrained network help more.** EfficientNet-lite0 sees *neutral* faces enlarged from 48 to 96
 # pixels (`-p inputs features`); with 4,000 to train on, cross entropy on its features is 2.17 [1.83, 2.51] below that
-# on the gradients of the same faces, and the ensemble 2.13 [1.77, 2.48] (three seeds). There, too, CaPE less its control
-# is 0.02 [-0.07, 0.12]. ImageNet holds people, so that this is knowledge from elsewhere.
+# on the gradients of the same faces, and the ensemble 2.13 [1.77, 2.48] (three seeds). There, too, CaPE less its
+# control is 0.02 [-0.07, 0.12]. ImageNet holds people, so that this is knowledge from elsewhere.
 #
 # **CaPE less its control, CE fine-tuned, is not told from 0**, with one exception that should not be leant on. A
 # ResNet-18 on the pixels of *neutral* faces, fine-tuned for two epochs, is 0.18 lower with calibration epochs
@@ -232,19 +232,20 @@ table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3
 # ## Calibrating on votes
 #
 # *What should a calibrator be fitted to where several people judged each picture?* One vote of each is what it gets
-# above. Many data sets keep the majority alone; and it could be all votes, a row for each. Cross entropy's predictions
-# for the test pictures are calibrated on some of one half and judged, by all votes, on the other half, three times both ways
-# for each question and seed; the numbers are means over the questions of a data set.
+# above. Many data sets keep the majority alone; and it could be all votes, a row for each. Cross entropy's
+# predictions for the test pictures are calibrated on some of one half and judged, by all votes, on the other half,
+# three times both ways for each question and seed; the numbers are means over the questions of a data set.
 #
-# **All votes, never the majority where people disagree.** On FER+ the majority has a higher error than all votes for each
-# of four maps and each number of pictures, by 0.05 to 0.54, no interval with 0 in it. It is one-sided: the temperature that
-# votes ask for is 1.15, the majority's is 1.01, which takes no notice of what was to be mended, and with all 1,598 pictures
-# none of its four maps is shown to beat no map at all. One vote of each picture is right on average (1.14), only noisy.
+# **All votes, never the majority where people disagree.** On FER+ the majority has a higher error than all votes for
+# each of four maps and each number of pictures, by 0.05 to 0.54, no interval with 0 in it. It is one-sided: the
+# temperature that votes ask for is 1.15, the majority's is 1.01, which takes no notice of what was to be mended, and
+# with all 1,598 pictures none of its four maps is shown to beat no map at all. One vote of each picture is right on
+# average (1.14), only noisy.
 #
-# **More votes stand for more pictures.** Against one vote, ten gain 0.06 to 0.36 with 100 pictures and 0.01 to 0.06 with
-# 1,598. Temperature, Platt scaling and beta need 1,000 pictures with one vote before they are shown to gain anything; with
-# all votes Platt and beta need 300. On CIFAR-10H, where nearly everybody agrees, the three targets are within 0.08 of one
-# another, and no map gains anything from any of them.
+# **More votes stand for more pictures.** Against one vote, ten gain 0.06 to 0.36 with 100 pictures and 0.01 to 0.06
+# with 1,598. Temperature, Platt scaling and beta need 1,000 pictures with one vote before they are shown to gain
+# anything; with all votes Platt and beta need 300. On CIFAR-10H, where nearly everybody agrees, the three targets are
+# within 0.08 of one another, and no map gains anything from any of them.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot on FER+ by number of pictures: training on more votes a picture less training on one, with intervals over seeds."}}
 votes = pd.read_csv(kept / "cifar10" / "votes.csv")
@@ -269,8 +270,8 @@ table.pivot_table("gain", ["data", "calibrator", "images"], "target").round(2)
 # $\mathrm{MSE}_p$ where probabilities were made. And on real pictures?* Here Brier sees one vote a picture, and
 # $\mathrm{MSE}_p$ is measured by the others.
 #
-# **It does.** Over the epochs of all trainings the rank correlation is at least 0.94 in every seed of five tasks; over the
-# rows of a table, which lie closer together, at least 0.67.
+# **It does.** Over the epochs of all trainings the rank correlation is at least 0.94 in every seed of five tasks;
+# over the rows of a table, which lie closer together, at least 0.67.
 
 # %% tags=["hide-input"]
 everything = [(which, study.read_stored(kept, *which)) for which in [*PEOPLE, ("cifar10", "rule")]]

@@ -16,11 +16,11 @@
 # %% [markdown]
 # # Claims: the paper, sentence by sentence
 #
-# {cite}`liu2022deep` makes 109 claims that can be told apart. Which of them stand? Each has a verdict here,
-# and says what the verdict rests on: on **reading** (a definition, a proof or a simulation that the
-# chapter {doc}`theory` repeats, most with a test), on **print** (the paper's own tables), or on **runs**
-# (trainings that are stored with this book). Most that hold do so by reading; of the claims about
-# trained networks most are not resolved, as they ask for five scenarios and for more than one training.
+# {cite}`liu2022deep` makes 109 claims that can be told apart. Which of them stand? Each has a verdict here, and says
+# what the verdict rests on: on **reading** (a definition, a proof or a simulation that the chapter {doc}`theory`
+# repeats, most with a test), on **print** (the paper's own tables), or on **runs** (trainings that are stored with
+# this book). Most that hold do so by reading; of the claims about trained networks most are not resolved: five seeds
+# do not tell the difference from its bound in as many scenarios as the claim asks for.
 
 # %% tags=["parameters"]
 results_dir = None  # folder of stored runs; None is results and runs of the project
@@ -57,19 +57,19 @@ if results_dir is None and static.is_dir():
 verdict_counts(claims)
 
 # %% [markdown]
-# **How runs decide.** A claim is one question: a difference, say, and the scenarios in which it must hold. It
-# is put to the seeds of each scenario. An interval of Student's distribution over seeds that lies on
-# the claimed side speaks for the claim, one on the other side against it; fewer than three seeds
-# decide nothing. A claim about every scenario holds if all five speak for it and is contradicted if one speaks
-# against it. Claims about networks in general ("seen") are put to the scenarios that have several seeds, and
-# need two; what networks end at is asked of trainings of 60 epochs ("@60"), where a profile has 24. CaPE has
-# two rows and the benefit of the doubt: one of them is enough. *CE* is the mean of all
-# trainings of plain cross entropy. What the paper's tables answer to the same question is shown, but
-# decides only claims about those tables. A verdict "contradicted" is about networks of this size.
+# **How runs decide.** A claim is one question: a difference, say, and the scenarios in which it must hold. It is put
+# to the seeds of each scenario. An interval of Student's distribution over seeds that lies on the claimed side speaks
+# for the claim, one on the other side against it; fewer than three seeds decide nothing. A claim about every scenario
+# holds if all five speak for it and is contradicted if one speaks against it. Claims about networks in general
+# ("seen") must hold in every scenario that has several seeds, of which there must be two; what networks end at is
+# asked of trainings of 60 epochs ("@60"), where a profile has 24. CaPE has two rows and the benefit of the doubt: one
+# of them is enough. *CE* is the mean of all trainings of plain cross entropy. What the paper's tables answer to the
+# same question is shown, but decides only claims about those tables. A verdict "contradicted" is about networks of
+# this size.
 #
-# **How many by chance.** Verdicts are not corrected for one another. Behind them lie so many differences
-# over several seeds; so many of their 95 % intervals leave out 0; so many would if nothing differed; and so many
-# are left after Holm's correction:
+# **How many by chance.** Verdicts are not corrected for one another. The table says how many differences over several
+# seeds lie behind them, how many of their 95 % intervals leave out 0, how many would if nothing differed, and how
+# many are left after Holm's correction:
 
 # %% tags=["remove-input"]
 import pandas as pd

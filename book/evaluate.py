@@ -124,8 +124,7 @@ report.what_was_read()
 # Less is better but for AUC. The {doc}`metrics` chapter says what each of them sees; the Brier score and the
 # NLL are the two that reward the true probability and nothing else. ECE, MCE and KS are never negative, and
 # positive by chance alone: an interval above 0 says nothing (see *Calibration* below for a fair
-# comparison). ECE and MCE use 15 bins, as in the paper. Where rows have weights, every number of this page
-# is weighted.
+# comparison). ECE and MCE use 15 bins, as in the paper. Where rows have weights, every score of this page is weighted.
 
 # %%
 report.show("metrics")
@@ -214,12 +213,12 @@ report.show("groups")
 # %% [markdown]
 # ## What calibration after the fact would gain
 #
-# A calibrator is fitted to four fifths of the rows and judged on the last fifth, five times, so that no row
-# judges a map that has seen it. Gains are before less after: positive is better. Temperature scaling
+# A calibrator is fitted to four fifths of the rows and judged on the last fifth, five times, so that no row judges a
+# map that has seen it. Gains are before less after: positive is better. Temperature scaling
 # {cite}`guo2017calibration` has one number to fit, Platt scaling {cite}`platt1999` two, beta calibration
-# {cite}`kull2017beta` three, isotonic regression {cite}`zadrozny2002` as many as the data support; its
-# probabilities of exactly 0 or 1 are what hurts its NLL, and Venn-Abers {cite}`vovk2015` has none of these. Gains are of a column over itself: none of these maps
-# lets a model tell cases apart that it confused before.
+# {cite}`kull2017beta` three, isotonic regression {cite}`zadrozny2002` as many as the data support; its probabilities
+# of exactly 0 or 1 are what hurts its NLL, and Venn-Abers {cite}`vovk2015` has none of these. Gains are of a column
+# over itself: none of these maps lets a model tell cases apart that it confused before.
 
 # %%
 report.show("gains")

@@ -43,14 +43,14 @@
 # that you are reading, drawn faces stand in for the images; their outcomes were drawn with a probability
 # that rises with age.
 #
-# What a backbone brings is knowledge from elsewhere: `lite0` has learnt photographs of animals, things and
-# people. It was tried on 2,000 photographs of faces, 1,200 of them to train on, whose outcomes were drawn
-# from known probabilities $p$, over three divisions into parts. On its features cross entropy has
-# $\mathrm{MSE}_p \times 100$ of 2.38, an ensemble 2.09 and logistic regression 1.98; from random weights it
-# is 4.07 and 3.56, where one number for all has 3.92. That is 1.69 [0.57, 2.82] less for cross entropy and
-# 1.47 [0.60, 2.35] less for the ensemble, in as many processor seconds (about 80, the whole page). Where images
-# are no photographs look at the line *Does the backbone help?* first: on radar maps ({doc}`real_world`) its
-# features are far behind a small network made for them.
+# What a backbone brings is knowledge from elsewhere: `lite0` has learnt photographs of animals, things and people. It
+# was tried on 2,000 photographs of faces, 1,200 of them to train on, whose outcomes were drawn from known
+# probabilities $p$, over three divisions into parts. On its features cross entropy has $\mathrm{MSE}_p \times 100$ of
+# 2.38, an ensemble 2.09 and logistic regression 1.98; from random weights, at 20 × 20 pixels for 128 × 128, it is
+# 4.07 and 3.56, where one number for all has 3.92. That is 1.69 [0.57, 2.82] less for cross entropy and 1.47 [0.60,
+# 2.35] less for the ensemble, in as many processor seconds (about 80, the whole page). Where images are no
+# photographs look at the line *Does the backbone help?* first: on radar maps ({doc}`real_world`) its features are far
+# behind a small network made for them.
 
 # %% tags=["remove-cell"]
 # Overrides of the profile: a value, or several to try; None leaves what the profile has.
@@ -283,8 +283,8 @@ report.show("gains")
 # %% [markdown]
 # ### Decisions
 #
-# What the models are worth to who acts from a probability on, with `-p threshold 0.2` (see {doc}`evaluate`); the
-# kept model's `crossing` says to which logit that corresponds.
+# What the models are worth to somebody who acts from some probability on, with `-p threshold 0.2` (see
+# {doc}`evaluate`); the kept model's `crossing` says to which logit that corresponds.
 
 # %% tags=["hide-input"]
 from probnb.report.decide import decision_curve, show_decisions

@@ -14,15 +14,12 @@
 # ---
 
 # %% [markdown]
-#
-
-# %% [markdown]
 # # The method: CaPE in forty lines
 #
-# A network that sees only outcomes can be trained towards probabilities: look at how it has
-# answered so far, ask what came true among examples that were answered alike, and train towards
-# that. This is CaPE {cite}`liu2022deep`. Its calibration epochs keep a network from memorising
-# and make an overfitted one forget; next to one that was stopped in time there is little to mend.
+# A network that sees only outcomes can be trained towards probabilities: look at how it has answered so far, ask what
+# came true among examples that were answered alike, and train towards that. This is CaPE {cite}`liu2022deep`. In the
+# example of this page calibration epochs alone keep a network from memorising, and make one forget that has
+# memorised; next to one that was stopped in time there is little to mend.
 
 # %% tags=["parameters"]
 seed = 0
@@ -77,9 +74,9 @@ moving.epochs(moves, chapter.scores(fits))
 #
 # $$
 # \begin{aligned}
-# \mathcal L_\mathrm{D} &= -\frac1N \sum_i y_i \log \hat p_i + (1 - y_i) \log (1 - \hat p_i), \\
-# \mathcal L_\mathrm{C} &= -\frac1N \sum_i p_\mathrm{emp}^i \log \hat p_i
-#   + (1 - p_\mathrm{emp}^i) \log (1 - \hat p_i).
+# \mathcal L_\mathrm{D} &= -\frac1N \sum_i \bigl[ y_i \log \hat p_i + (1 - y_i) \log (1 - \hat p_i) \bigr], \\
+# \mathcal L_\mathrm{C} &= -\frac1N \sum_i \bigl[ p_\mathrm{emp}^i \log \hat p_i
+#   + (1 - p_\mathrm{emp}^i) \log (1 - \hat p_i) \bigr].
 # \end{aligned}
 # $$
 #

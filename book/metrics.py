@@ -43,10 +43,11 @@ from probnb.chapters.authors import derived
 from probnb.experiment.results import on_test, read_results
 from probnb.methods import METHODS
 from probnb.plots import reliability_grid, use_style
-from probnb.validation import check_integer
+from probnb.scenarios import SCENARIOS
+from probnb.validation import check_choices, check_integer
 
 globals().update({"scenarios": "linear", "replicates": 50, "draws": 10} if smoke() else {})
-scenarios = chapter.check_scenarios(scenarios)
+scenarios = check_choices(SCENARIOS if scenarios is None else scenarios, SCENARIOS, "scenarios")
 check_integer(bins, "bins")
 check_integer(seed, "seed", minimum=0)
 check_integer(replicates, "replicates", minimum=2)
@@ -79,8 +80,8 @@ facets = chapter.metric_scatter(trained, table, scenarios[0])
 # $$
 # \begin{aligned}
 # \mathrm{MSE}_p &= \frac1N \sum_{i=1}^N (\hat p_i - p_i)^2, \\
-# \mathrm{KL}_p &= \frac1N \sum_{i=1}^N p_i \log\frac{p_i}{\hat p_i}
-#   + (1 - p_i) \log\frac{1 - p_i}{1 - \hat p_i}.
+# \mathrm{KL}_p &= \frac1N \sum_{i=1}^N \Bigl[ p_i \log\frac{p_i}{\hat p_i}
+#   + (1 - p_i) \log\frac{1 - p_i}{1 - \hat p_i} \Bigr].
 # \end{aligned}
 # $$
 #
@@ -94,7 +95,7 @@ facets = chapter.metric_scatter(trained, table, scenarios[0])
 # $$
 # \begin{aligned}
 # \mathrm{Brier} &= \frac1N \sum_i (\hat p_i - y_i)^2, \\
-# \mathrm{NLL} &= -\frac1N \sum_i y_i \log \hat p_i + (1 - y_i) \log(1 - \hat p_i).
+# \mathrm{NLL} &= -\frac1N \sum_i \bigl[ y_i \log \hat p_i + (1 - y_i) \log(1 - \hat p_i) \bigr].
 # \end{aligned}
 # $$
 #
@@ -173,10 +174,10 @@ axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 #   + \underbrace{\frac1N \sum_k n_k \bar q_k (1 - \bar q_k)}_{\text{refinement}} .
 # $$
 #
-# This is exact, and useless when every prediction is distinct: each row is its own group, and the
-# calibration term is the whole score. With bins of *unequal* predictions two terms more are needed
-# {cite}`stephenson2008`, the variance of the predictions within bins and twice their covariance with
-# the outcomes:
+# This is exact, and useless when every prediction is distinct: each row is its own group, and the calibration term is
+# the whole score. With bins of *unequal* predictions two terms more are needed {cite}`stephenson2008`, the variance
+# of the predictions within bins and twice their covariance with the outcomes, where $b(i)$ is the bin of row $i$,
+# $q_b$ and $\bar y_b$ its mean prediction and outcome:
 #
 # $$
 # \begin{aligned}
@@ -271,18 +272,17 @@ bands = {m: {"ECE": errors[m], "low": band.low, "high": band.high} for m, band i
 pd.DataFrame(bands).T.style.format("{:.4f}")
 
 # %% [markdown]
-# The bootstrap does not help. Its intervals lie about the *estimate*, so that those of errors near 0 lie
-# above the truth. Here is how often 95 % intervals hold the true value for a perfect model with 500
-# rows:
+# The bootstrap does not help. Its intervals lie about the *estimate*, so that those of errors near 0 tend to lie
+# above the truth. Here is how often 95 % intervals hold the true value for a perfect model with 500 rows:
 
 # %% tags=["remove-input"]
 held = chapter.coverage(trials=draws, seed=seed)
 held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 
 # %% [markdown]
-# Nine of ten intervals hold the Brier score; none holds the ECE or KS. Read an interval of ECE, MCE or
-# KS as the noise of the estimate, never as a range for the true error. *Differences* between models
-# on the same rows are another matter when the models' errors are well above the band of chance.
+# Nineteen of twenty intervals hold the Brier score, none the ECE, and half the KS error, where they are cut off at 0.
+# Read an interval of ECE, MCE or KS as the noise of the estimate, never as a range for the true error. *Differences*
+# between models on the same rows are another matter when the models' errors are well above the band of chance.
 
 # %% [markdown]
 # ## Which estimate of the calibration error to trust
@@ -357,9 +357,9 @@ counted.assign(
 )
 
 # %% [markdown]
-# How sure are these correlations? Each is taken within a seed, whose models share their test rows, and
-# averaged over seeds as Fisher's z, with Student's interval. The third panel is made of the rows of the paper's own
-# Tables 3 to 7, one for each method, with Fisher's interval.
+# How sure are these correlations? Each is taken within a seed, over all of its rows, which share their test faces
+# ({doc}`claims` asks the paper's twelve), and averaged over seeds as Fisher's z, with Student's interval. The third
+# panel is made of the rows of the paper's own Tables 3 to 7, one for each method, with Fisher's interval.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Correlation of each score with MSE_p by scenario, with intervals, across methods, across epochs and in the tables of the paper: Brier highest, calibration errors low across methods but in Skewed."}}
 axes = chapter.correlation_summary(table)
@@ -436,10 +436,10 @@ now, over_time = watch(y, p_hat)
 axes = watch_over_time(over_time)
 
 # %% [markdown]
-# Streams of many kinds, with a look after every row: the share in which there is an alarm, and the row
-# of the first one (the median over all streams). Beside the watch, two z-tests at the level 5 % that are
-# looked at as often: of the mean outcome, and Spiegelhalter's {cite}`spiegelhalter1986`, which sees
-# predictions that are too extreme or not enough. Looking ends when every watch has told.
+# Streams of many kinds, with a look after every row: the share in which there is an alarm, and the row of the first
+# one (the median over all streams). Beside the watch, two z-tests at the level 5 % that are looked at as often: of
+# the mean outcome, and Spiegelhalter's {cite}`spiegelhalter1986`, which sees predictions that are too extreme or not
+# enough. The streams of a kind end after 10,000 rows, or once every watch has raised its alarm.
 
 # %% tags=["remove-input"]
 told = chapter_watch.alarm_table(streams=10 * draws, rows=100 * draws, seed=seed)

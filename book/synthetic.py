@@ -142,7 +142,7 @@ display(*[Markdown(note.format(label)) for label in kept])
 # This chapter is Section 7.1 of {cite}`liu2022deep` for one scenario at a time. All five scenarios
 # and several seeds stand side by side in {doc}`results`, and {doc}`method` shows CaPE itself. The
 # faces are drawn by a program, and everything takes minutes on two cores; with one more parameter,
-# `data_dir`, the same notebook runs on the photographs of UTKFace.
+# `data_dir`, the same notebook runs on the photographs of UTKFace {cite}`zhang2017utkface`.
 
 # %% tags=["remove-input"]
 chapter.facts(faces, run, outcome).style.hide(axis=1).set_table_attributes('class="sentences"')
@@ -157,10 +157,13 @@ if data_dir is None:  # drawn faces only: photographs of people stay out of the 
     axes = face_grid(test.inputs[some], ages=test.groups[some], columns=12)
 
 # %% [markdown]
-# Faces of the test set by age (years). The cues are noisy, as in life: hair greys and thins, faces
-# lengthen and wrinkle, each at its own pace, while pose, light, skin tone and background say
-# nothing about age. Below, $\psi$, the probabilities it gives to the training faces, and their
-# outcomes.
+# Faces of the test set by age (years). The cues are noisy, as in life: hair greys and thins, faces lengthen and
+# wrinkle, each at its own pace, while pose, light, skin tone and background say nothing about age. Below, $\psi$, the
+# probabilities it gives to the training faces, and their outcomes. The five scenarios for an age of $z$ years:
+#
+# | Linear | Sigmoid | Centered | Skewed | Discrete |
+# |---|---|---|---|---|
+# | $z/100$, at most 1 | $\sigma(25 (z/100 - 0.29))$ | $z/300 + 0.35$ | $z/250$ | 0.1, and 0.2 more beyond 20, 40, 60 and 80 |
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Three panels: the probability as a function of age, a histogram of the probabilities of training faces, and a histogram of their ages by outcome."}}
 train = splits.train
@@ -199,11 +202,23 @@ evidence.chosen_table(outcome.chosen)
 # %% [markdown]
 # ## The table
 #
-# Times 100; ± is one standard deviation over bootstrap resamples of the test rows, which is also
-# what the paper's ± is. The paper's numbers are those of its appendix, for UTKFace (it does not state
-# the size of its images) with a full ResNet-18; an asterisk marks a misprint or a suspect value (see
-# {doc}`errata`). The best case, *CE + resampled labels*, has outcomes drawn afresh in each epoch, as
-# if there were no end of data.
+# Times 100; ± is one standard deviation over bootstrap resamples of the test rows, which is also what the paper's ±
+# is. The paper's numbers are those of its appendix, for UTKFace (the paper does not state the size of its images)
+# with a full ResNet-18 {cite}`he2016resnet`; an asterisk marks a misprint or a suspect value (see {doc}`errata`). The
+# best case, *CE + resampled labels*, has outcomes drawn afresh in each epoch, as if there were no end of data. The
+# other rows, of which {doc}`results` has more:
+#
+# | row | what it is |
+# |---|---|
+# | CE early-stop, CE overfit | cross entropy, at the epoch of lowest validation cross entropy and at the last |
+# | temperature, Platt scaling | log-odds times one factor {cite}`guo2017calibration`; a factor and an intercept {cite}`platt1999`; both fitted to validation data |
+# | Dirichlet calibration | logistic regression on $\log \hat p$ and $\log(1 - \hat p)$ {cite}`kull2019dirichlet` |
+# | Mix-n-match | a weighted mean of the predictions at three temperatures, $T$, 1 and infinite {cite}`zhang2020mixnmatch` |
+# | focal loss | $-(1 - \hat p_y)^\beta \log \hat p_y$, where $\hat p_y$ is the probability of what happened {cite}`mukhoti2020focal` |
+# | entropy regularisation | cross entropy less $\beta$ times the entropy of the prediction {cite}`pereyra2017entropy` |
+# | MMCE | cross entropy plus $\beta$ times a calibration error by kernels {cite}`kumar2018mmce` |
+# | deep ensemble | the mean of networks that start from different random weights {cite}`lakshminarayanan2017ensembles` |
+# | CE fine-tuned, CaPE | see *Fine-tuning* above, and {doc}`method` |
 
 # %%
 from probnb.metrics import bootstrap
@@ -251,6 +266,6 @@ chapter.member_errors(outcome).describe()[
 ].to_frame().T.round(2)
 
 # %% [markdown]
-# Of two rows that were trained apart, a difference of less than about 2.8 of these standard
-# deviations may be the luck of a seed. Fine-tunings and calibrators share their start with CE
-# early-stop, so that most of that luck cancels.
+# Of two rows that were trained apart, a difference of less than about 2.8 of these standard deviations may be the
+# luck of a seed (six, while the deviation itself comes from three trainings). Fine-tunings and calibrators share
+# their start with CE early-stop, so that most of that luck cancels.

@@ -165,7 +165,7 @@ axes = chapter.early_learning_figure(panels)
 # The paper prints this without the factor 2, the derivative of a square, and calls $\gamma$ and
 # $\gamma_0$ the variances where they are standard deviations (see {doc}`errata`). All twelve slopes
 # measured on simulated data are negative; with 400 data they are within one standard error of the
-# limit, from which the formula without the factor would be fifty away.
+# limit, from which the formula without the factor would be 30 to 50 standard errors away.
 
 # %%
 slopes = chapter.slope_table(
@@ -190,14 +190,14 @@ gaps.style.format("{:.4f}")
 #
 # *If $\kappa$ exceeds a threshold $\kappa^*(\gamma)$, then in the limit $k \to \infty$ every
 # prediction is 0 or 1.* Above the threshold some hyperplane through the origin separates the
-# outcomes, almost surely in the limit. On separable data the loss has no minimum: $\|\hat\theta\|$
+# outcomes, with probability tending to 1. On separable data the loss has no minimum: $\|\hat\theta\|$
 # grows without end, and $\hat\theta/\|\hat\theta\|$ converges to the separator of largest margin
 # {cite}`soudry2018implicit`.
 #
-# Watching this takes patience, as the norm grows like $\log t$. We follow the same curve in
-# stretched time, by steps along $\nabla L / L$ {cite}`nacson2019`; its clock reads $\log t$. The
-# separator of largest margin comes from a quadratic programme, and the share of collapsed
-# predictions is $2\Phi(-6.9/\|\hat\theta\|)$, as logits are Gaussian.
+# Watching this takes patience, as the norm grows like $\log t$. We follow the same curve in stretched time, by steps
+# along $\nabla L / L$ {cite}`nacson2019`; its clock reads $\log t$. The separator of largest margin comes from a
+# quadratic programme, and the share of predictions within 0.001 of 0 or 1 is $2\Phi(-6.9/\|\hat\theta\|)$, as logits
+# are Gaussian and $\mathrm{logit}\,0.999 = 6.9$.
 #
 # At $\gamma = 1$ the threshold is 0.44 and here $\kappa = 1$: all eight data sets are separable. By
 # the time $10^{28}$ the norm has grown beyond 100, the direction is within 0.03 radians of the
@@ -419,11 +419,12 @@ steps.style.format("{:.3f}")
 # E[(r - \hat p)\,E[v \mid u]] = 0$: no turn. And $E[(r - \hat p)\,u] = E[(E[y \mid u] - \hat p)\,u] =
 # E[(y - \hat p)\,u]$: the same push. $\square$
 #
-# A calibration epoch of infinite data can therefore rescale an estimate, which Platt scaling does as
-# well, but never turn it; of the two parts of the error above it reaches the first alone. In a finite
-# sample the push differs by the covariance of outcomes and logits within bins, and what turn is left
-# is noise. Both statements hold to rounding in the library's own $p_\text{emp}$, on a sample that is
-# exactly Gaussian to the order of the rule (Gauss-Hermite):
+# A calibration epoch of infinite data can therefore rescale an estimate, which Platt scaling does as well, but never
+# turn it; of the two parts of the error above it reaches the first alone. In a finite sample the push differs by the
+# covariance of outcomes and logits within bins, and some turn towards the truth is left where there are as many
+# dimensions as data (the third of the table above, at $\kappa = 1$); it goes to 0 as $\kappa$ does. Both statements
+# hold to rounding in the library's own $p_\text{emp}$, on a sample that is exactly Gaussian to the order of the rule
+# (Gauss-Hermite):
 
 # %%
 from probnb.theory.compare import population_steps

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .validation import check_choice, check_integer
+from .validation import check_choice, check_choices, check_integer
 
 __all__ = ["KINDS", "METHODS", "REFERENCE", "Method", "check_methods"]
 
@@ -302,9 +302,8 @@ def check_methods(methods=None, known=True, features=False):
         heads = [n for n, m in METHODS.items() if m.kind == "pretrained" and not m.teachers]
         rows = [*PAPER, *heads] if features else PAPER
         return [name for name in rows if known or METHODS[name].targets != "resampled"]
-    names = methods.replace(",", " ").split() if isinstance(methods, str) else list(methods)
+    names = check_choices(methods, METHODS, "methods")
     for name in names:
-        check_choice(name, METHODS, "methods")
         if METHODS[name].targets == "resampled" and not known:
             raise ValueError(
                 f"methods: {name!r} needs the ground-truth probabilities, which these data lack."

@@ -44,6 +44,14 @@ def check_choice(value, allowed, name):
     raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}.{hint}")
 
 
+def check_choices(values, allowed, name):
+    """Return names, from an iterable or a text of several, in the order of what is allowed."""
+    names = values.replace(",", " ").split() if isinstance(values, str) else list(values)
+    for value in names:
+        check_choice(value, allowed, name)
+    return [value for value in allowed if value in names]
+
+
 def check_integer(value, name, minimum=1):
     """Return `value` as an int of at least `minimum` (a bool or a fraction is an error)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
@@ -143,6 +151,13 @@ def check_weights(w, name="weights", empty=False):
     if len(w) and not w.any():
         raise ValueError(f"{name} must have a value above 0; all {len(w)} are zero.")
     return w
+
+
+def check_whole(x, name):
+    """Return whole numbers as a float64 vector."""
+    x, given = _numbers(x, name)
+    _refuse(~(np.isfinite(x) & (x == np.rint(x))), given, f"{name} must be whole numbers")
+    return x
 
 
 def check_vector(x, name):

@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from probnb.metrics import brier
+from probnb.scenarios import SCENARIOS
 from probnb.validation import (
     check_choice,
+    check_choices,
     check_integer,
     check_number,
     check_outcomes,
@@ -188,3 +190,11 @@ def test_choices_and_settings_that_are_allowed():
     assert check_number(np.float32(0.5), "level", 0, 1) == 0.5
     with pytest.raises(ValueError, match="Did you mean 'brier'"):
         check_choice("briar", ["nll", "brier"], "metric")
+
+
+@pytest.mark.parametrize("given", ["discrete, linear", ["discrete", "linear"], "linear discrete"])
+def test_several_names_come_in_the_order_of_what_is_allowed(given):
+    assert check_choices(given, SCENARIOS, "scenarios") == ["linear", "discrete"]
+    assert check_choices("", SCENARIOS, "scenarios") == []
+    with pytest.raises(ValueError, match=r"scenarios must be one of .* Did you mean 'linear'"):
+        check_choices("linaer", SCENARIOS, "scenarios")

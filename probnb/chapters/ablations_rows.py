@@ -176,11 +176,3 @@ STUDIES = {
 
 PAGE = ("beginning", "weighted", "several")
 """What the notebook trains itself unless it is told otherwise: the quick ones."""
-
-
-def check_studies(names):
-    """Return names of studies from text or an iterable of names, without repetition."""
-    names = names.replace(",", " ").split() if isinstance(names, str) else list(names or ())
-    for name in names:
-        check_choice(name, STUDIES, "studies")
-    return [name for name in STUDIES if name in names]

@@ -7,7 +7,7 @@ scenario. Of ``a|b`` one is enough, of ``a&b`` all are needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, product
 
@@ -216,6 +216,9 @@ def ask(question, runs):
             return evidence.compare(lines, *arguments)
         found = [of_run(line, name, *arguments) for line in lines.itertuples()]
         found = [value for value in found if np.isfinite(value)]
+        if len(found) > 1 and name == "correlation":  # averaged as Fisher's z
+            z = difference(np.arctanh(found))
+            return replace(z, value=np.tanh(z.value), low=np.tanh(z.low), high=np.tanh(z.high))
         if len(found) > 1:
             return difference(found)
         return Difference(found[0], *[np.nan] * 4, 1) if found else None

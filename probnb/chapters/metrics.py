@@ -5,7 +5,6 @@ Models drawn from known probabilities have errors that are known too.
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from itertools import product
 
@@ -23,7 +22,7 @@ from ..metrics import METRICS
 from ..plots import COLOURS, forest, grid
 from ..published import published
 from ..scenarios import SCENARIOS
-from ..validation import check_choice, check_integer
+from ..validation import check_integer
 
 TARGETS = tuple(name for name, metric in METRICS.items() if metric.needs_truth)
 """What only the true probabilities can tell."""
@@ -33,15 +32,6 @@ PROXIES = tuple(name for name in METRICS if name not in TARGETS)
 
 MODEL = ("scenario", "kind", "seed", "name", "unit")
 """What tells a trained model from others."""
-
-
-def check_scenarios(scenarios=None):
-    """Return names of scenarios in the paper's order; None for all, or a string of several."""
-    if scenarios is None:
-        return list(SCENARIOS)
-    names = re.split(r"[,\s]+", scenarios.strip()) if isinstance(scenarios, str) else scenarios
-    chosen = {check_choice(name, SCENARIOS, "scenarios") for name in names}
-    return [name for name in SCENARIOS if name in chosen]
 
 
 def best_runs(folders, scenarios):

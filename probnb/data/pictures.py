@@ -355,11 +355,11 @@ def _decode(path, shape, contents, how):
 
 
 def _decode_block(block, how):
-    return [(i, *_try_to_decode(content, *how)) for i, content in block]
+    return [(i, *try_to_decode(content, *how)) for i, content in block]
 
 
-def _try_to_decode(content, size, aspect):
-    """Image, digest and None; or None, None and the reason."""
+def try_to_decode(content, size, aspect):
+    """Return an image, its digest and None; or None, None and the reason."""
     if content is None:
         return None, None, "the file cannot be read"
     make = decode_array if isinstance(content, np.ndarray) else decode

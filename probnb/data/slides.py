@@ -1,7 +1,11 @@
 """Slides as bags of tiles: on disk, read bag by bag, or simulated with a truth.
 
 A file holds the tiles of all slides one after the other (``values``), how many each has
-(``lengths``), and any vectors of one entry a slide; HDF5, read without loading more than a batch.
+(``lengths``), and any vectors of one entry a slide; HDF5, read without loading more than a batch::
+
+    with h5py.File("slides.h5", "w") as file:
+        file["values"], file["lengths"] = np.concatenate(bags), [len(bag) for bag in bags]
+        file["outcomes"], file["ids"] = outcomes, np.char.encode(ids)
 
 Simulated slides stand in for data that may not be passed on, and have what those lack: every
 patient's probability of being alive at the horizon, and what censoring hides.
@@ -18,15 +22,14 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
-from ..store import replace_file
-from ..validation import check_choice, check_integer, check_number, check_same_length, check_vector
+from ..validation import check_integer, check_number
 from .base import Bags, ProbabilityData, Splits
 from .survival import HORIZON, Cohort
 
-__all__ = ["read_bags", "simulate_follow_up", "simulate_slides", "slide_splits", "write_bags"]
+__all__ = ["read_bags", "simulate_follow_up", "simulate_slides", "slide_splits"]
 
 SUFFIXES = (".h5", ".hdf5")
-"""File names that `write_bags` and `read_bags` know."""
+"""File names that `read_bags` knows."""
 
 USED = ("outcomes", "groups", "ids", "weights")
 """Columns that `slide_splits` takes."""
@@ -49,51 +52,13 @@ INFORMATIVE, NOISE = 0.15, 0.3
 deviation of the severity as one of them shows it, about the patient's."""
 
 
-def write_bags(path, bags, **columns):
-    """Write bags of tiles to one HDF5 file, bag by bag, whole or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-        Ends in one of `SUFFIXES`.
-    bags : sequence of array-like of shape (tiles, features)
-        Slides of at least one tile each; floating point, at least 16 bits; kept as they are.
-    **columns : array-like of shape (n,)
-        Numbers or names of one entry a slide: ``outcomes``, ``ids``, ``groups``, ``weights``.
-
-    Raises
-    ------
-    ValueError
-        If the file name has another end, a bag is empty, not finite or not floating point, bags
-        differ in features, or a column has another length.
-    """
-    path = Path(path)
-    check_choice(path.suffix, SUFFIXES, "path's end")
-    values, lengths = np.concatenate([*bags]), [len(bag) for bag in bags]
-    if values.ndim != 2 or values.dtype.kind != "f" or not np.isfinite(values).all():
-        raise ValueError("bags must be finite floating point of shape (tiles, features).")
-    n = len(Bags(values, lengths))  # which refuses a bag without tiles
-    columns = {name: check_vector(column, name) for name, column in columns.items()}
-    for name, column in columns.items():
-        check_same_length(column, range(n), (name, "bags"))
-
-    def write(temporary):
-        with h5py.File(temporary, "w") as file:
-            file["values"], file["lengths"] = values, lengths
-            for name, column in columns.items():
-                text = column.dtype.kind in "UO"
-                file[name] = np.char.encode(column.astype(str), "utf-8") if text else column
-
-    replace_file(path, write)
-
-
 def read_bags(path):
     """Open a file of bags; tiles stay on disk until a batch asks for them.
 
     Parameters
     ----------
     path : path-like
-        Written by `write_bags`, or by anything else in that layout.
+        In the layout above.
 
     Returns
     -------

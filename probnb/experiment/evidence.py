@@ -11,7 +11,6 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from .. import metrics
 from ..methods import METHODS
 from ..metrics import METRICS, Difference, bootstrap, difference
 from ..metrics.sample import check_sample
@@ -19,7 +18,7 @@ from ..published import published
 from .profiles import GRID_FIELDS
 from .results import find_runs, on_test, read_results
 
-__all__ = ["chosen_table", "compare", "comparison_table", "find", "kinds", "row_seconds", "scores",
+__all__ = ["chosen_table", "compare", "comparison_table", "find", "kinds", "scores",
            "values"]  # fmt: skip
 
 KIND = ["chapter", "task", "data", "inputs", "profile", "variant", "size"]
@@ -143,23 +142,20 @@ def scores(runs, names=("mse_p", "brier")):
     return pd.DataFrame(parts, columns=[*KIND, "seed", "name", "method", "metric", "value"])
 
 
-def compare(runs, a, b, metric="mse_p", level=0.95, pooled=False):
+def compare(runs, a, b, metric="mse_p", level=0.95):
     """Compare two methods over the runs of one kind.
 
     Parameters
     ----------
     runs : DataFrame
         Lines of `find` that differ in their seed alone. Those without one of the rows are left
-        out; groups (days, scenes, patients) are resampled whole in the chapter on real data.
+        out.
     a, b : str
         Names of methods, columns of reference models, or ``"ce_mean"`` (see `values`).
     metric : str, default="mse_p"
         Name of a metric.
     level : float, default=0.95
         Coverage.
-    pooled : bool, default=False
-        Put the test rows of all runs together, for runs that are folds of one data set; their
-        groups are what is resampled.
 
     Returns
     -------
@@ -172,16 +168,12 @@ def compare(runs, a, b, metric="mse_p", level=0.95, pooled=False):
         return None
     gaps = [x - y for _, (x, y) in found]
     tests = [tables(line)[1] for line, _ in found]
-    if pooled:
-        boot = _resampled(pd.concat(tests), (a, b), metric, grouped=True)
-        return metrics.compare([boot], "0", "1", metric, level=level)
     shared = len(found) > 1 and all(_same_rows(tests[0], test) for test in tests[1:])
     if len(found) > 1 and not shared:
         return difference(gaps, level=level)
     if "ce_mean" in (a, b):  # members' own predictions are not stored: no rows to resample
         return Difference(float(np.mean(gaps)), *[np.nan] * 4, len(gaps))
-    grouped = found[0][0].chapter == "real_world"
-    boots = [_resampled(test, (a, b), metric, grouped) for test in tests]
+    boots = [_resampled(test, (a, b), metric) for test in tests]
     samples = np.stack([boot.samples[:, 0, 0] - boot.samples[:, 1, 0] for boot in boots], axis=1)
     return difference(gaps, samples, min(boot.units for boot in boots), shared, level)
 
@@ -210,13 +202,15 @@ def _same_rows(a, b):
     return len(a) == len(b) and all(a[c].equals(b[c]) for c in ("id", "y"))
 
 
-def _resampled(test, pair, metric, grouped):
-    given = _given(test, metric)
-    if grouped and "group" in test and test["group"].nunique() > 1:
-        given["groups"] = test["group"]
+def _resampled(test, pair, metric):
     columns = {str(k): test[name] for k, name in enumerate(pair)}
     return bootstrap(
-        test["y"], columns, replicates=REPLICATES, metrics=[metric], progress=False, **given
+        test["y"],
+        columns,
+        replicates=REPLICATES,
+        metrics=[metric],
+        progress=False,
+        **_given(test, metric),
     )
 
 
@@ -283,27 +277,6 @@ def chosen_table(chosen):
         },
         index=pd.Index([METHODS[m].label for m in rows["method"]], name=""),
     )
-
-
-def row_seconds(runs):
-    """Return the processor seconds of each row's trainings, not of its start's: means over runs.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        From `find`.
-
-    Returns
-    -------
-    pandas.Series
-        By method; a training that two rows read counts in both.
-    """
-    parts = []
-    for results, _ in map(tables, runs.itertuples(index=False)):
-        spent = results.epochs.groupby("fit")["cpu_seconds"].sum()
-        parts.append(results.chosen["fit"].map(spent).groupby(results.chosen["method"]).sum())
-    table = pd.concat(parts, axis=1).mean(axis=1)
-    return table.reindex([name for name in METHODS if name in table.index])
 
 
 def _settings(row):

@@ -25,7 +25,7 @@ from .. import __version__, calibrators, store
 from ..calibrators import logits_from_probabilities
 from ..data.base import ProbabilityData
 from ..data.files import LINKED, PICTURE, is_array, list_files, open_array, read_files
-from ..data.pictures import decode, decode_array
+from ..data.pictures import try_to_decode
 from ..training.batches import make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 from .card import model_card
@@ -388,10 +388,5 @@ def image_entries(images, key=None):
 
 
 def _decode(name, content, reason, model):
-    if content is None:
-        return name, None, reason
-    try:
-        make = decode_array if isinstance(content, np.ndarray) else decode
-        return name, make(content, model.size, model.aspect)[0], None
-    except ValueError as error:
-        return name, None, str(error)
+    image, _, why = try_to_decode(content, model.size, model.aspect)
+    return name, image, reason if content is None else why

@@ -41,9 +41,7 @@ class Sample:
     @cached_property
     def ranked(self):
         """The distinct predictions with the weights as they are."""
-        if self.weights is not None:
-            return self.reweighted(self.weights)
-        return _ranked_rows(self.y, self.p_hat)
+        return self.reweighted(np.ones(len(self.y)) if self.weights is None else self.weights)
 
     def reweighted(self, weights):
         """Return the distinct predictions under other weights, of shape (k, n) or (n,)."""
@@ -108,23 +106,6 @@ class Ranked:
             gaps = np.abs(sums(self.gap_up_to)) / np.where(mass > 0, mass, 1)
             self._bins[bins] = mass, np.where(mass > 0, gaps, 0)
         return self._bins[bins]
-
-
-def _ranked_rows(y, p_hat):
-    """Return the `Ranked` of rows that weigh the same.
-
-    The bits of numbers in [0, 1] are in their order and leave room for the outcome: to sort both as
-    one number takes less time than an order by which to gather them.
-    """
-    keys = (p_hat + 0.0).view(np.int64) << 1  # 0.0 for -0.0
-    keys |= y > 0
-    keys.sort()
-    ones, values = (keys & 1).astype(np.float64), (keys >> 1).view(np.float64)
-    if (new := values[1:] != values[:-1]).all():
-        return Ranked(values, np.ones((1, len(values))), ones[None])
-    starts = np.flatnonzero(np.append(True, new))
-    mass = np.diff(starts, append=len(values)).astype(np.float64)
-    return Ranked(values[starts], mass[None], np.add.reduceat(ones, starts)[None])
 
 
 def bin_cuts(twice_rank, total, bins):

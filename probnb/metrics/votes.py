@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from scipy.special import entr, xlogy
 from scipy.stats import binom, hypergeom
 
-from ..validation import check_same_length, check_vector
+from ..validation import check_same_length, check_whole
 
 GRID = 801
 """Probabilities between 0 and 1 at which the bias of an entropy is held down."""
@@ -114,7 +114,7 @@ def _entropy_table(n):
 
 def check_votes(ones, counts, names=("ones", "counts"), least=2):
     """Return checked `Votes`: whole numbers, 0 <= ones <= counts, at least `least` votes a row."""
-    ones, counts = (_whole(x, name) for x, name in zip((ones, counts), names))
+    ones, counts = (check_whole(x, name) for x, name in zip((ones, counts), names))
     check_same_length(ones, counts, names)
     for wrong, rule in (
         ((ones < 0) | (ones > counts), f"{names[0]} must be in [0, {names[1]}]"),
@@ -125,14 +125,3 @@ def check_votes(ones, counts, names=("ones", "counts"), least=2):
             found = f"{ones[i]:g} of {counts[i]:g} in row {i}"
             raise ValueError(f"{rule}; got {found}, and so in {wrong.sum()} of {len(ones)} rows.")
     return Votes(ones, counts)
-
-
-def _whole(x, name):
-    x = check_vector(x, name)
-    try:
-        numbers = x.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be whole numbers; {error}.") from None
-    if not len(x) or x.dtype.kind not in "biufO" or not (numbers % 1 == 0).all():
-        raise ValueError(f"{name} must be whole numbers; got {x[numbers % 1 != 0][:1].tolist()}.")
-    return numbers

@@ -13,7 +13,7 @@ from ..metrics import METRICS
 from ..metrics.resampling import Bootstrap
 from ..metrics.sample import FEWEST
 from ..validation import check_choice
-from . import judge
+from . import judge, source
 from .judge import DOUBT
 from .read import PredictionTable
 
@@ -172,9 +172,8 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
     >>> report.in_short()[:33]
     '**careful** has the lowest Brier '
     """
-    by, rows = judge, getattr(table, "sample", table)
-    if rows is not table:
-        from . import large as by  # here, since engines are an extra
+    rows = getattr(table, "sample", table)
+    by = judge if rows is table else source
     boot = by.resample(table, replicates, seed)
     tables = {
         "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),

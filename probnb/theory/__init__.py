@@ -364,13 +364,8 @@ def critical_dimension(n, gamma, seed):
     def separable(p):
         return max_margin(X[:, :p], y) is not None
 
-    low, high = 0, n  # n coordinates separate anything, almost surely
-    guess = int(n * separability_threshold(gamma))
-    step = max(4, n // 40)
-    for edge in (guess - step, guess + step):  # a bracket round the formula's value, if it holds
-        if low < edge < high:
-            low, high = (low, edge) if separable(edge) else (edge, high)
-    return bisect.bisect_left(range(n), True, low + 1, high, key=separable)
+    # n coordinates separate anything, almost surely
+    return bisect.bisect_left(range(n), True, 1, n, key=separable)
 
 
 def _kolmogorov_rule(points=34, low=-1.75, high=1.55):

@@ -16,10 +16,8 @@ from probnb.chapters import ablations as study
 from probnb.chapters import ablations_figures as figures
 from probnb.chapters import ablations_special as special
 from probnb.chapters.ablations_rows import (
-    PAGE,
     STUDIES,
     Row,
-    check_studies,
     settings_of,
 )
 from probnb.data.faces import load_faces
@@ -129,13 +127,6 @@ def test_settings_are_on_their_panels():
     assert jobs["rate=0.001"][0].recipe.learning_rate == 1e-3
     starts = {job.start for row in jobs.values() for job in row if job.start}
     assert len(starts) == 1  # they differ in nothing else
-
-
-def test_names_of_studies():
-    assert check_studies("weighted, beginning") == ["beginning", "weighted"]
-    assert check_studies(list(PAGE)) and check_studies("") == []
-    with pytest.raises(ValueError, match=r"studies must be one of .* Did you mean 'weighted'"):
-        check_studies("weigthed")
 
 
 def test_costs_are_counted_in_images_seen(tmp_path):

@@ -252,11 +252,3 @@ def test_figures_of_examples():
 def test_a_scenario_without_a_run_is_named_with_the_command(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"'linear' has none .* -p scenario linear"):
         study.best_runs([tmp_path], ["linear"])
-
-
-@pytest.mark.parametrize("given", ["discrete, linear", ["discrete", "linear"], "linear discrete"])
-def test_names_of_scenarios(given):
-    assert study.check_scenarios(given) == ["linear", "discrete"]
-    assert study.check_scenarios() == list(SCENARIOS)
-    with pytest.raises(ValueError, match="Did you mean 'linear'"):
-        study.check_scenarios("linaer")

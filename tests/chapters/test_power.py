@@ -51,7 +51,7 @@ def test_deviations_are_those_of_the_stored_runs(best):
         assert 100 * (gap.high - gap.low) / 2 == pytest.approx(half, rel=1e-9)
         variances = []
         for line in best["linear"].itertuples(index=False):
-            boot = evidence._resampled(evidence.tables(line)[1], (a, b), "mse_p", False)
+            boot = evidence._resampled(evidence.tables(line)[1], (a, b), "mse_p")
             variances.append((100 * (boot.samples[:, 0, 0] - boot.samples[:, 1, 0])).var())
         assert one["rows"] == pytest.approx(np.mean(variances) ** 0.5, rel=0.05)
 

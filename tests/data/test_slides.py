@@ -16,7 +16,6 @@ from probnb.data.slides import (
     simulate_slides,
     slide_splits,
     survival_probability,
-    write_bags,
 )
 from probnb.data.survival import survival_splits
 from probnb.training.batches import make_fabric, predict_logits
@@ -28,6 +27,16 @@ LENGTHS = [3, 1, 7, 2]
 def bags(dtype=np.float32, features=5):
     rng = np.random.default_rng(0)
     return [rng.normal(size=(n, features)).astype(dtype) for n in LENGTHS]
+
+
+def write_bags(path, bags, **columns):
+    path.unlink(missing_ok=True)  # who has it open keeps what it was
+    with h5py.File(path, "w") as file:
+        file["values"], file["lengths"] = np.concatenate([*bags]), [len(bag) for bag in bags]
+        for name, column in columns.items():
+            file[name] = (
+                np.char.encode(column) if np.ndim(column) and isinstance(column[0], str) else column
+            )
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".hdf5"])
@@ -79,30 +88,7 @@ def test_only_what_a_batch_asks_for_is_read(tmp_path):
     assert read == [slice(4, 11)]
 
 
-@pytest.mark.parametrize(
-    ("given", "columns", "message"),
-    [
-        ([np.ones((2, 3)), np.ones((0, 3))], {}, "bag 1 has 0"),
-        ([np.ones((2, 3)), np.ones((2, 4))], {}, "dimensions"),
-        ([np.ones(3)], {}, "bags must be finite"),
-        ([np.ones((2, 3)), np.full((1, 3), np.nan)], {}, "bags must be finite"),
-        ([np.ones((2, 3), int)], {}, "bags must be finite"),
-        (
-            [np.ones((2, 3))],
-            {"outcomes": [0, 1]},
-            "outcomes and bags must have the same length; got 2 and 1",
-        ),
-    ],
-)
-def test_wrong_bags_are_named_and_leave_no_file(tmp_path, given, columns, message):
-    with pytest.raises(ValueError, match=message):
-        write_bags(tmp_path / "slides.h5", given, **columns)
-    assert not list(tmp_path.iterdir())
-
-
 def test_files_that_are_not_bags(tmp_path):
-    with pytest.raises(ValueError, match=r"path's end must be one of .h5, .hdf5"):
-        write_bags(tmp_path / "slides.pt", bags())
     with pytest.raises(ValueError, match="No such file"):
         read_bags(tmp_path / "slides.h5")
     (tmp_path / "broken.h5").write_bytes(b"not a file of bags")

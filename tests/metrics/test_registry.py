@@ -76,12 +76,11 @@ def test_a_metric_that_is_undefined_is_announced_once():
 
 def test_rows_are_checked_and_sorted_once(monkeypatch):
     from probnb import validation
-    from probnb.metrics import sample
 
     rng = np.random.default_rng(2)
     y, p, p_hat = rng.integers(0, 2, 30), rng.random(30), rng.random(30)
     calls = []
-    for module, name in ((np, "argsort"), (sample, "_ranked_rows"), (validation, "_numbers")):
+    for module, name in ((np, "argsort"), (validation, "_numbers")):
         original = getattr(module, name)
 
         def counted(*args, original=original, name=name, **options):
@@ -90,7 +89,7 @@ def test_rows_are_checked_and_sorted_once(monkeypatch):
 
         monkeypatch.setattr(module, name, counted)
     evaluate(y, p_hat, p)
-    assert sorted(calls) == ["_numbers"] * 3 + ["_ranked_rows"]  # y, p_hat, p
+    assert sorted(calls) == ["_numbers"] * 3 + ["argsort"]  # y, p_hat, p
     calls.clear()
     bootstrap(y, {"a": p_hat, "b": p}, p, replicates=50)
     assert (calls.count("argsort"), calls.count("_numbers")) == (2, 6)  # y, p, p_hat by method
