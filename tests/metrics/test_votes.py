@@ -184,7 +184,7 @@ def test_a_negative_estimate_lies_in_its_interval():
         ([1], [np.inf], "counts must be whole numbers"),
         ([10**400], [2], "ones must be numeric"),
         ([np.nan], [2], "ones must be whole numbers; got nan in row 0"),
-        (pd.Series([None, 1], dtype="Int64"), [2, 2], "ones must have every value; row 0 is missing"),
+        (pd.Series([None, 1], dtype="Int64"), [2, 2], "ones must be whole numbers; got nan"),
         (np.ma.array([1, 1], mask=[0, 1]), [2, 2], "ones must have every value; row 1"),
         ([0, 0], [3, 1], "counts must be at least 2; got 0 of 1 in row 1, and so in 1 of 2 rows"),
     ],
