@@ -180,3 +180,10 @@ def test_settings_of_the_page_are_checked():
                         "device": "tpu"}.items():  # fmt: skip
         with pytest.raises(ValueError, match=name):
             check_settings({**good, "gamma_0": 0, **SMOKE, name: value})
+
+
+@pytest.mark.parametrize(("kappa", "share"), [(0.3, 0.2), (0.1, 0.1)])
+def test_the_turn_that_is_left_grows_with_the_dimension(kappa, share):
+    """ "A fifth at 0.3 and a tenth at 0.1", of what a step towards the outcomes turns."""
+    turn = step_table(Model(kappa=kappa, replicates=100))["direction"]
+    assert turn["CaPE (bin)"] / turn["cross entropy"] == pytest.approx(share, abs=0.05)
