@@ -51,7 +51,7 @@ settings_of(profile)  # there is one of that name
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(retrain, (True, False), "retrain")
 check_integer(seed, "seed", minimum=0)
-data_dir = data_dir and find_path(data_dir, "data_dir")
+data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
 kept = results_path().parent / "results"
 results_dir = results_path(results_dir)
 

@@ -79,7 +79,7 @@ radar = dict(source=source, fold=fold, tile=tile, spacing=spacing, lead=lead, st
 radar = dict(radar, wet=wet, coverage=coverage)
 patients = dict(cohorts=cohorts, rule=rule, horizon=horizon, inputs=inputs)
 given = task.given(radar | patients | dict(label=label), profile)
-data_dir = data_dir and find_path(data_dir, "data_dir")
+data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
 replicates = 20 if smoke() else replicates
 

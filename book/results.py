@@ -290,18 +290,18 @@ axes = instead.instead_figure(ways)
 #   141], at least 111 %. It costs 3.9 trainings, about 330 processor seconds, nearly all of which is one look at each
 #   of the 23,707 photographs that serves all rows, scenarios and seeds; what is trained on top takes 2 seconds, and
 #   11 for an ensemble of five.
-# - On drawn faces, where more was tried, averaged weights go 63 % [10, 116] for 1.5 trainings, augmentation 57 % [13,
-#   101] for as much, a distilled ensemble 66 % [9, 123] for 3.9 and cross-fitted targets 43 % [-20, 105] for 4.3.
-#   Five seeds of 1,000 small faces do not rank them.
+# - On drawn faces, where more was tried, averaged weights go 63 % [38, 88] for 1.5 trainings, augmentation 57 % [40,
+#   74] for as much, a distilled ensemble 66 % [36, 96] for 3.9 and cross-fitted targets 43 % [1, 85] for 4.3. Five
+#   seeds of 1,000 small faces do not rank them.
 #
 # The rule in one sentence: *take the features of a network that has seen pictures like yours; if there is none, average
 # three networks, or the weights of one; and spend nothing on calibration epochs.*
 #
-# Bars are Student's over the five scenarios, each the mean of the seeds in brackets; on drawn faces over seeds.
-# Of the 35 intervals over seeds that the table below has for rows from random weights 16 leave out 0, where about two
-# would by chance: ten are of the ensemble, three of averaged weights, one is of the beginning in Discrete, and two are
-# of CaPE and its control in Sigmoid. Holm's correction leaves nine, eight of the ensemble (in all but Centered) and
-# averaged weights in Sigmoid.
+# Bars are Student's over the five scenarios, each the mean of the seeds in brackets; on drawn faces over seeds, of a
+# ratio whose two parts go together. Of the 35 intervals over seeds that the table below has for rows from random
+# weights 16 leave out 0, where about two would by chance: ten are of the ensemble, three of averaged weights, one is
+# of the beginning in Discrete, and two are of CaPE and its control in Sigmoid. Holm's correction leaves nine, eight
+# of the ensemble (in all but Centered) and averaged weights in Sigmoid.
 
 # %% tags=["remove-input", "hide-output"]
 tables.show(instead.cost_table(ways))

@@ -69,7 +69,7 @@ check_integer(replicates, "replicates", minimum=2)
 profile = default_profile(profile)
 settings = profiles.profile_of(profile, globals())
 methods = check_methods(methods, features=settings.frozen)
-data_dir = data_dir and find_path(data_dir, "data_dir")
+data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
 from probnb.chapters import synthetic as chapter
 from probnb.plots import face_grid, reliability_grid, use_style

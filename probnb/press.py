@@ -28,6 +28,7 @@ import nbformat
 import yaml
 
 from . import __version__, store
+from .validation import check_choice
 
 __all__ = ["print_pdf", "write_archive", "write_page"]
 
@@ -320,4 +321,4 @@ def _embedded(path):
 
 if __name__ == "__main__":
     makes = {"pdf": print_pdf, "archive": write_archive, "page": write_page}
-    print(makes[sys.argv[1]](*sys.argv[2:]))
+    print(makes[check_choice((sys.argv[1:] or [""])[0], makes, "command")](*sys.argv[2:]))

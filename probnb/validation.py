@@ -46,7 +46,8 @@ def check_choice(value, allowed, name):
 
 def check_choices(values, allowed, name):
     """Return names, from an iterable or a text of several, in the order of what is allowed."""
-    names = values.replace(",", " ").split() if isinstance(values, str) else list(values)
+    names = values.replace(",", " ").split() if isinstance(values, str) else values
+    names = list(names) if np.iterable(names) else [names]
     for value in names:
         check_choice(value, allowed, name)
     return [value for value in allowed if value in names]

@@ -53,3 +53,12 @@ def test_what_one_user_makes_another_reads():
         store.save(f"{folder}/runs/fit", {"x": torch.arange(3)}, {})
         code = f"import os; os.setuid(65534); open('{folder}/runs/fit', 'rb').read()"
         assert subprocess.run([sys.executable, "-S", "-c", code], cwd="/").returncode == 0
+
+
+def test_two_writers_of_one_number_do_not_share_a_file(tmp_path, monkeypatch):
+    """Containers on one volume may have equal process numbers."""
+    seen = []
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    for _ in range(2):
+        store.replace_file(tmp_path / "x", lambda file: (seen.append(file), file.write_text("x")))
+    assert len({*seen}) == 2 and [*tmp_path.iterdir()] == [tmp_path / "x"]

@@ -198,3 +198,5 @@ def test_several_names_come_in_the_order_of_what_is_allowed(given):
     assert check_choices("", SCENARIOS, "scenarios") == []
     with pytest.raises(ValueError, match=r"scenarios must be one of .* Did you mean 'linear'"):
         check_choices("linaer", SCENARIOS, "scenarios")
+    with pytest.raises(ValueError, match=r"scenarios must be one of .* got 5"):
+        check_choices(5, SCENARIOS, "scenarios")

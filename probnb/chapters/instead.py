@@ -110,7 +110,8 @@ def shares(table):
     for (start, row), own in table.groupby(["start", "row"], sort=False):
         means = own.groupby("scenario", sort=False)[["gain", "whole"]].mean()
         each = means["gain"] / means["whole"]
-        parts = each if len(each) > 1 else own["gain"] / own["whole"].mean()
+        rest = own["gain"] - each.iloc[0] * own["whole"]  # of a ratio of means, to first order
+        parts = each if len(each) > 1 else each.iloc[0] + rest / own["whole"].mean()
         whole = len(each) == most[start] and len(parts) > 1
         gap = difference(parts if whole else np.nan)
         lines.append({

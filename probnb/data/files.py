@@ -52,9 +52,10 @@ class Listing:
     ----------
     root : str
         Its own name, without an ending.
-    files : dict of str to int
-        Name of each file, and the place of its content for `read_files`; of a name that an
-        archive has twice the last counts, as when unpacking.
+    files : dict of str to object
+        Name of each file, and the place of its content for `read_files` (in a folder the name, as
+        files may be added while it is read); of a name that an archive has twice the last counts,
+        as when unpacking.
     skipped : dict of str to str
         What is never read, and why: links that lead out or to a folder, files of more than
         256 MiB, devices.
@@ -105,7 +106,7 @@ def list_files(path):
     path = Path(path)
     files, skipped = {}, {}
     with _entries(path) as entries:
-        for place, (name, size, problem, _) in enumerate(entries):
+        for place, name, size, problem, _ in entries:
             if name.startswith("/") or name.split("/")[0] == "..":
                 raise ValueError(f"{str(path)!r} is refused: the name {name!r} leads out of it.")
             if size > LIMIT:
@@ -122,19 +123,19 @@ def read_files(path, places):
     ----------
     path : path-like
         As `list_files` was given.
-    places : collection of int
+    places : collection
         Values of ``Listing.files``.
 
     Yields
     ------
-    place : int
+    place : object
         Which file.
     content : bytes or None
         None where this one file cannot be read. An archive that breaks off raises ValueError.
     """
     places = set(places)
     with _entries(Path(path)) as entries:
-        for place, (*_, read) in enumerate(entries):
+        for place, *_, read in entries:
             if place in places:
                 try:
                     content = read()
@@ -209,14 +210,15 @@ def _hidden(name):
 
 @contextlib.contextmanager
 def _entries(path):
-    """Give name, size, problem and reading of each entry, and say what is wrong with an archive."""
+    """Give place, name, size, problem and reading of each entry, and what is wrong with it all."""
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r} does not exist.")
     if path.is_dir():
-        yield _folder(path.resolve())
+        yield ((entry[0], *entry) for entry in _folder(path.resolve()))
         return
     try:
-        yield _zip(path) if zipfile.is_zipfile(path) else _tar(path)
+        entries = _zip(path) if zipfile.is_zipfile(path) else _tar(path)
+        yield ((place, *entry) for place, entry in enumerate(entries))
     except _BROKEN as error:
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(":")
         raise ValueError(
@@ -320,7 +322,7 @@ def open_array(path, key=None):
             f"got {images.dtype} of shape {tuple(images.shape)}. Bring floats to 0 to 255 "
             "yourself: only you know what their range means."
         )
-    others = {name: v.reshape(n) for name, v in vectors.items() if v.shape in ((n,), (n, 1))}
+    others = {name: v.reshape(n) for name, v in vectors.items() if v.size == n}
     return _Rows(images, path.name, second), others
 
 

@@ -115,7 +115,8 @@ def load_images(
     path = Path(images).expanduser()
     if is_array(path):
         array, beside = open_array(path, key)
-        outcomes = pd.DataFrame(beside) if outcomes is None else outcomes
+        text = pd.DataFrame(beside).map(lambda v: v.decode() if isinstance(v, bytes) else v)  # HDF5
+        outcomes = text if outcomes is None else outcomes
         table, notes = read_outcomes(outcomes, columns, positive, needed=("y",))
         if len(table) != array.shape[0]:
             raise ValueError(
@@ -255,7 +256,7 @@ def read_parts(values, place):
 
 def _shown(name):
     """A file's name as text, whatever its bytes."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return str(name).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _judge(bad, n, allowed, notes):

@@ -504,7 +504,8 @@ def shrink(images, size):
 
 def _read_npz(path):
     with np.load(path, allow_pickle=False) as file:
-        images, votes, split = (file[name] for name in ("images", "votes", "split"))
+        names = "images", "votes", "split"
+        images, votes, split = (file[k] if k in file else np.zeros(0) for k in names)
     shapes = images.shape[1:], votes.shape, split.shape
     right = shapes == ((SIDE, SIDE), (len(images), len(EMOTIONS)), (len(images),))
     if not right or images.dtype != np.uint8 or not np.isin(split, (0, 1, 2)).all():
@@ -523,6 +524,8 @@ def _read_csv(folder):
         except ValueError as error:  # of pandas' parser, too
             raise ValueError(f"data_dir: {name} cannot be read: {error}") from None
     pixels, labels = tables
+    if not {"Usage", "NF", *EMOTIONS} <= {*labels} or not {"Usage", "pixels"} <= {*pixels}:
+        raise ValueError("data_dir: fer2013.csv and fer2013new.csv must have the columns of FER+.")
     if not np.array_equal(pixels["Usage"], labels["Usage"]):
         raise ValueError(
             "data_dir must hold fer2013.csv and fer2013new.csv, the same images row by row, as "

@@ -142,7 +142,9 @@ def _followed(months, died, at, strata, reference):
     for stratum in np.unique(strata):
         inside = strata == stratum
         used = inside if reference is None else inside & reference
-        if used.any() and died[used].all():
+        if not used.any():
+            raise ValueError(f"strata: {stratum!s} has no row that may tell who is followed.")
+        if died[used].all():
             continue  # nobody is censored, everybody is followed
         times, survival = kaplan_meier_estimator(died[used], months[used], reverse=True)
         # A death at t is seen if censoring comes at t or later: the value before the step at t.

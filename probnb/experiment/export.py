@@ -195,6 +195,7 @@ def _facts(model):
         "probability": "float64 (n,), of outcome 1",
         "images": f"uint8 (n, {size}, {size}, {model.channels}), RGB",
         "prepare": f"""
+# 8 bits a channel, no transparency, no colour profile: `probnb predict` reads others as well
 import numpy as np
 from PIL import Image, ImageOps
 image = Image.open(path)

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import uuid
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -115,10 +116,12 @@ class KeptModel:
         data = inputs
         if not isinstance(data, ProbabilityData):
             data = ProbabilityData(inputs, torch.zeros(len(inputs)))
-        if data.inputs.shape[1] != self.channels:
-            raise ValueError(
-                f"inputs must have {self.channels} channels; got {data.inputs.shape[1]}."
-            )
+        (channels, *sides), kind = data.inputs.shape[1:], str(data.inputs.dtype)
+        if channels != self.channels:
+            raise ValueError(f"inputs must have {self.channels} channels; got {channels}.")
+        if self.size and (sides != [self.size] * 2 or "uint8" not in kind):
+            size = f"{self.size} x {self.size}"
+            raise ValueError(f"inputs must be uint8 of {size} pixels; got {kind} of {sides}.")
         if not len(data):
             return np.zeros((len(self.members), 0, 2))
         if device not in self._built:
@@ -186,13 +189,18 @@ def save_model(folder, model, card=None):
             f"{model.network.name}."
         )
     folder = check_model_folder(folder)
-    temporary, old = (folder.with_name(f"{folder.name}.{os.getpid()}.{k}") for k in ("tmp", "old"))
+    own = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
+    temporary, old = own.with_suffix(".tmp"), own.with_suffix(".old")
     try:
         _write(temporary, model)
         (temporary / CARD).write_text(model_card(model) if card is None else card, "utf-8")
         if folder.exists():
             os.replace(folder, old)
         os.replace(temporary, folder)
+    except BaseException:
+        if old.exists():
+            os.replace(old, folder)
+        raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
@@ -256,12 +264,13 @@ def load_model(folder):
         if _sum(path.read_bytes()) != expected:
             raise ValueError(f"model: {path} is damaged; copy it again from where it came.")
     calibrator, scale = record["calibrator"], record["scale"]
+    shape = (1, -1) if record["size"] is None else (1, -1, 1, 1)
     members = [f"member-{i}.safetensors" for i in range(len(record["files"]))]
     return KeptModel(
         network(record["network"]["name"], **record["network"]["settings"]),
         tuple(store.load(folder / name)[0] for name in members),
         record["channels"],
-        scale and tuple(torch.tensor(part).reshape(1, -1, 1, 1) for part in scale),
+        scale and tuple(torch.tensor(part).reshape(shape) for part in scale),
         calibrator and calibrators.from_dict(calibrator),
         record["size"],
         record["aspect"],

@@ -24,7 +24,7 @@ from probnb.data.faces import load_faces
 from probnb.experiment.plan import job_key, lineage, plan
 from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS
-from probnb.training.targets import left_out
+from probnb.training.targets import TARGETS, left_out
 
 matplotlib.use("Agg")
 SEEDS = (0, 1, 2)
@@ -127,6 +127,13 @@ def test_settings_are_on_their_panels():
     assert jobs["rate=0.001"][0].recipe.learning_rate == 1e-3
     starts = {job.start for row in jobs.values() for job in row if job.start}
     assert len(starts) == 1  # they differ in nothing else
+
+
+def test_labels_drawn_afresh_are_never_those_of_the_data():
+    splits = special.three_outcomes(load_faces("linear", size=16, n=200), 0)
+    for epoch in range(1, 9):
+        drawn = TARGETS["resampled"]()(epoch, splits.train, None, 0)
+        assert (drawn == splits.train.outcomes).all(1).float().mean() < 0.8
 
 
 def test_costs_are_counted_in_images_seen(tmp_path):

@@ -587,3 +587,33 @@ def test_a_full_disk_is_an_error_with_the_place(folder, table, cache, monkeypatc
     with pytest.raises(OSError, match=r"cache_dir: no place for 25,920 bytes.*No space.*cache"):
         load_images(folder, table, size=12)
     assert not list(cache.glob("*"))
+
+
+def test_a_cache_within_the_folder_moves_no_image(tmp_path):
+    """A file that appears while the folder is read once shifted every later image by one."""
+    for i in range(12):
+        Image.new("RGB", (8, 8), (20 * i, 0, 0)).save(tmp_path / f"i{i:02}.png")
+    table = pd.DataFrame({"path": [f"i{i:02}.png" for i in range(12)], "y": np.arange(12) % 2})
+    splits = load_images(tmp_path, table, size=8, cache_dir=tmp_path / "cache")
+    for part in splits.parts().values():
+        for name, image in zip(part.ids, part.inputs):
+            assert int(image[0, 0, 0]) == 20 * int(name[1:3])
+
+
+def test_a_path_that_is_a_number_and_leads_nowhere_is_named(tmp_path):
+    for i in range(1, 41):
+        Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
+    table = pd.DataFrame({"path": range(1, 42), "y": np.arange(41) % 2})
+    splits = load_images(tmp_path, table, size=8, cache_dir=tmp_path / "cache")
+    assert splits.report["unreadable"] == {"41": "there is no such file"}
+
+
+def test_names_in_hdf5_are_text(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file["x"] = rng.integers(0, 255, (60, 8, 8, 3), dtype=np.uint8)
+        file["y"] = np.array([b"cat", b"dog"])[np.arange(60) % 2]
+        file["split"] = [("train", "val", "test")[i // 20] for i in range(60)]
+    splits = load_images(tmp_path / "all.h5", size=8, positive="cat", cache_dir=tmp_path)
+    assert len(splits.train) == len(splits.val) == 20 and splits.train.outcomes[0] == 1

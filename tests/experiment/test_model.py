@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -278,3 +279,29 @@ def test_crossing_is_where_the_kept_probability_reaches_a_threshold():
     at, p = fitted.crossing(0.5), fitted.predict(x, "cpu")
     odds = np.diff(map_input(fitted.logits(x, "cpu")), axis=1)[:, 0]
     np.testing.assert_array_equal(p >= 0.5, odds >= at)
+
+
+def test_a_rename_that_fails_leaves_the_old_model(model, tmp_path, monkeypatch):
+    folder = save_model(tmp_path / "m", model)
+    before, replaced = {p.name: p.read_bytes() for p in folder.iterdir()}, os.replace
+
+    def fail(source, target):
+        if str(source).endswith(".tmp") and Path(target).name == "m":
+            raise OSError(5, "Input/output error")
+        replaced(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        save_model(folder, model)
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+    assert [*tmp_path.iterdir()] == [folder]
+
+
+def test_a_model_of_a_scaled_table_predicts_after_it_was_kept(tmp_path):
+    torch.manual_seed(0)
+    net, scale = network("mlp", hidden=(4,)), (torch.ones(1, 3), 2 * torch.ones(1, 3))
+    weights = net.build(torch.zeros(2, 3)).state_dict()
+    table = KeptModel(net, (weights,), 3, scale)
+    x = torch.randn(5, 3)
+    again = load_model(save_model(tmp_path / "table", table))
+    np.testing.assert_array_equal(again.predict(x, "cpu"), table.predict(x, "cpu"))
