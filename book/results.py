@@ -309,10 +309,10 @@ tables.show(instead.cost_table(ways))
 # %% [markdown]
 # ## 9. More pixels and a wider network
 #
-# The networks above are small. Linear was run again at 48 × 48 pixels and width 16 (in bf16; seeds, faces and outcomes
-# are those of 32 pixels), in 46 to 58 processor minutes a seed. **Stopping early ends where it did**: three seeds have
-# 2.23, which is +0.01 [-0.14, +0.15] less what they have at 32 pixels. On labels drawn afresh the larger network is
-# better, by 0.26 [0.14, 0.37], so that more is lost: they are -1.12 [-1.17, -1.06] less stopping early.
+# The networks above are small. Linear was run again at 48 × 48 pixels and width 16 (in bf16; seeds, faces and
+# outcomes are those of 32 pixels), in 46 to 58 processor minutes a seed. **Stopping early ends where it did**: three
+# seeds have 2.23, which is 0.01 [-0.14, 0.15] more than they have at 32 pixels. On labels drawn afresh the larger
+# network is better, by 0.26 [0.14, 0.37], so that more is lost: they are -1.12 [-1.17, -1.06] less stopping early.
 #
 # What helps is what helped. Less stopping early, averaged weights are -0.46 [-0.67, -0.25] and the ensemble of three is
 # -0.35 [-0.61, -0.10]; CaPE is -0.12 [-0.22, -0.03], its control -0.14 [-0.26, -0.03], and CaPE less the control +0.02
@@ -325,7 +325,7 @@ runs = evidence.kinds(photographs[photographs["size"] == 48])[::-1]  # most seed
 larger = {group["task"].iloc[0]: group for group in runs}
 pairs = [(a, "ce_mean") for a in ("ensemble", "ce_averaged", "beginning_bin", "cape_bin")]
 table = tables.differences(larger, [*pairs, ("cape_bin", "ce_finetuned")], several=True)
-ax = forest(table, hue="pair", xlabel=label) if len(table) else None
+ax = forest(table, label="pair", hue="label", xlabel=label) if len(table) else None
 
 # %% [markdown]
 # Errors at both sizes on the same faces and outcomes, means over the seeds that both have:

@@ -161,9 +161,13 @@ if data_dir is None:  # drawn faces only: photographs of people stay out of the 
 # wrinkle, each at its own pace, while pose, light, skin tone and background say nothing about age. Below, $\psi$, the
 # probabilities it gives to the training faces, and their outcomes. The five scenarios for an age of $z$ years:
 #
-# | Linear | Sigmoid | Centered | Skewed | Discrete |
-# |---|---|---|---|---|
-# | $z/100$, at most 1 | $\sigma(25 (z/100 - 0.29))$ | $z/300 + 0.35$ | $z/250$ | 0.1, and 0.2 more beyond 20, 40, 60 and 80 |
+# | scenario | $\psi(z)$ |
+# |---|---|
+# | Linear | $z/100$, at most 1 |
+# | Sigmoid | $\sigma(25 (z/100 - 0.29))$ |
+# | Centered | $z/300 + 0.35$ |
+# | Skewed | $z/250$ |
+# | Discrete | 0.1, and 0.2 more beyond each of 20, 40, 60 and 80 |
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Three panels: the probability as a function of age, a histogram of the probabilities of training faces, and a histogram of their ages by outcome."}}
 train = splits.train

@@ -119,7 +119,7 @@ class KeptModel:
         (channels, *sides), kind = data.inputs.shape[1:], str(data.inputs.dtype)
         if channels != self.channels:
             raise ValueError(f"inputs must have {self.channels} channels; got {channels}.")
-        if self.size and (sides != [self.size] * 2 or "uint8" not in kind):
+        if self.size and sides and (sides != [self.size] * 2 or "uint8" not in kind):
             size = f"{self.size} x {self.size}"
             raise ValueError(f"inputs must be uint8 of {size} pixels; got {kind} of {sides}.")
         if not len(data):

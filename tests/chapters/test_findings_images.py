@@ -15,7 +15,8 @@ def test_what_a_backbone_brings():
     one, several = ("ce", "ce from scratch"), ("ensemble", "ensemble from scratch")
     means = [table.loc[pair, "mean"] for pair in (one, several, ("logistic", "ce from scratch"))]
     words = (
-        "of {:.2f}, an ensemble {:.2f} and logistic regression {:.2f}; from random weights it is"
+        "of {:.2f}, an ensemble {:.2f} and logistic regression {:.2f}; from random weights, at 20 "
+        "× 20 pixels for 128 × 128, it is"
     )
     assert words.format(*means) in text
     means = *table.loc[[one, several], "other"], table.loc[("ce from scratch", "constant"), "other"]

@@ -487,7 +487,7 @@ def test_more_pixels_and_a_wider_network(best):
     assert gap.low < 0 < gap.high
     sizes = [evidence.scores(r, ["mse_p"]).pivot(index="seed", columns="method", values="value")
              for r in (small, runs)]  # fmt: skip
-    said(f"three seeds have {100 * sizes[1]['ce_mean'].mean():.2f}, which is", text)
-    said(spell(ends(difference(sizes[1]["ce_mean"] - sizes[0]["ce_mean"]))), text)
+    more = spell(ends(difference(sizes[1]["ce_mean"] - sizes[0]["ce_mean"])), sign="")
+    said(f"have {100 * sizes[1]['ce_mean'].mean():.2f}, which is {more} more than", text)
     gain = difference(sizes[0]["resampled"] - sizes[1]["resampled"])
     said(f"is better, by {spell(ends(gain), sign='')}", text)

@@ -305,3 +305,9 @@ def test_a_model_of_a_scaled_table_predicts_after_it_was_kept(tmp_path):
     x = torch.randn(5, 3)
     again = load_model(save_model(tmp_path / "table", table))
     np.testing.assert_array_equal(again.predict(x, "cpu"), table.predict(x, "cpu"))
+
+
+@pytest.mark.parametrize("images", [np.zeros((2, 3, 40, 40), np.uint8), np.zeros((2, 3, 24, 24))])
+def test_images_of_another_size_or_range_are_refused(model, images):
+    with pytest.raises(ValueError, match="inputs must be uint8 of 24 x 24 pixels; got"):
+        model.predict(torch.as_tensor(images), "cpu")
