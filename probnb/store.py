@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import textwrap
 import types
 import uuid
@@ -219,7 +220,7 @@ def fingerprint(job, augment=(), root=None):
     """
     taught = getattr(job.targets, "calibrator", None) is not None
     files = (*TRAINS, "calibrators/*.py") if taught else TRAINS
-    parts = [_files(files, Path(root or ROOT))]
+    parts = [_files(files, Path(root or ROOT)), *_replaced(files)]
     for value in (job.loss, job.targets, job.network.kind, *augment):
         parts += [] if isinstance(value, str) else _own(value)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -229,6 +230,25 @@ def fingerprint(job, augment=(), root=None):
 def _files(patterns, root):
     paths = [path for pattern in patterns for path in sorted(root.glob(pattern))]
     return "\n".join(f"{path.relative_to(root)}\n{_plain(path.read_text())}" for path in paths)
+
+
+def _replaced(patterns):
+    """Sources of what stands in memory where the library's files define something else."""
+    found = []
+    for path in (path for pattern in patterns for path in sorted(ROOT.glob(pattern))):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        module = sys.modules.get(".".join(parts))
+        for name in _defined(path) if module else ():
+            for one in _functions(getattr(module, name, None)):
+                if not one.__code__.co_filename.startswith((module.__file__, "<")):
+                    found.append(f"{module.__name__}.{name} {_source(one)}")
+    return found
+
+
+@functools.cache
+def _defined(path):
+    nodes = ast.parse(path.read_text()).body
+    return [node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
 
 
 def _functions(value):

@@ -23,10 +23,11 @@ from probnb.methods import METHODS, PAPER, Method, check_methods
 from probnb.metrics import METRICS, bootstrap
 from probnb.metrics.registry import Metric
 from probnb.store import fingerprint
+from probnb.training import cape, loop, losses
 from probnb.training.cape import Calibrated
 from probnb.training.loop import Recipe
 from probnb.training.losses import CrossEntropy
-from probnb.training.models import network
+from probnb.training.models import RainNet, network
 from probnb.training.targets import Observed, Resampled
 
 IMAGES = [name for name in METHODS if METHODS[name].kind != "pretrained"]
@@ -318,7 +319,8 @@ def test_finished_work_is_not_done_again(finished, splits, monkeypatch):
         raise AssertionError("this training was finished")
 
     monkeypatch.setattr(experiment, "_run_job", fail)
-    again = experiment.run_jobs(jobs["mmce"], splits, folder, "cpu", workers=1, progress=False)
+    with pytest.warns(UserWarning, match="other code"):  # the function put in place above
+        again = experiment.run_jobs(jobs["mmce"], splits, folder, "cpu", workers=1, progress=False)
     for job in jobs["mmce"]:
         assert torch.equal(again[job].logits["best_test"], fits[job].logits["best_test"])
 
@@ -635,6 +637,24 @@ def test_code_of_ones_own_is_part_of_the_fingerprint(monkeypatch):
     assert before != fingerprint(job) and before == fingerprint(replace(mine, loss=Squared(3.0)))
     monkeypatch.setattr(Squared, "__call__", lambda self, logits, targets, weights=None: 0.0)
     assert fingerprint(mine) != before
+
+
+@pytest.mark.parametrize(
+    "owner, name",
+    [(losses.Focal, "__call__"), (cape.Calibrated, "__call__"), (loop, "fit"), (RainNet, "forward"),
+     (ProbabilityData, "classes"), (ProbabilityData, "batch")],
+)  # fmt: skip
+def test_what_is_replaced_in_memory_is_part_of_the_fingerprint(monkeypatch, owner, name):
+    (job,) = planner.plan(["focal"], SMALL)["focal"]
+    before = fingerprint(job)
+    assert store._replaced((*store.TRAINS, "calibrators/*.py")) == []
+    seen = set()
+    for mine in (lambda self, z, t: z.pow(2).mean(), lambda self, z, t: z.pow(4).mean()):
+        monkeypatch.setattr(owner, name, mine)
+        seen.add(fingerprint(job))
+    assert len(seen | {before}) == 3
+    monkeypatch.undo()
+    assert fingerprint(job) == before
 
 
 @dataclass(frozen=True)
