@@ -189,8 +189,8 @@ def save_model(folder, model, card=None):
             f"{model.network.name}."
         )
     folder = check_model_folder(folder)
-    own = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
-    temporary, old = own.with_suffix(".tmp"), own.with_suffix(".old")
+    own = uuid.uuid4().hex  # other machines may write here
+    temporary, old = (folder.with_name(f"{folder.name}.{own}.{k}") for k in ("tmp", "old"))
     try:
         _write(temporary, model)
         (temporary / CARD).write_text(model_card(model) if card is None else card, "utf-8")
@@ -198,7 +198,7 @@ def save_model(folder, model, card=None):
             os.replace(folder, old)
         os.replace(temporary, folder)
     except BaseException:
-        if old.exists():
+        if old.exists() and not folder.exists():
             os.replace(old, folder)
         raise
     finally:

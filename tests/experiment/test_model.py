@@ -284,15 +284,19 @@ def test_crossing_is_where_the_kept_probability_reaches_a_threshold():
 def test_a_rename_that_fails_leaves_the_old_model(model, tmp_path, monkeypatch):
     folder = save_model(tmp_path / "m", model)
     before, replaced = {p.name: p.read_bytes() for p in folder.iterdir()}, os.replace
+    names = set()
 
     def fail(source, target):
         if str(source).endswith(".tmp") and Path(target).name == "m":
+            names.add(Path(source).name)
             raise OSError(5, "Input/output error")
         replaced(source, target)
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="Input/output"):
-        save_model(folder, model)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output"):
+            save_model(folder, model)
+    assert len(names) == 2  # two writers share no folder
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
     assert [*tmp_path.iterdir()] == [folder]
 
