@@ -265,13 +265,12 @@ grid = figures.reversal_figure(reversal)
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of averages whose epoch is kept by other rules, less the epoch that one network keeps, with intervals over seeds."}}
 kept_epochs = reversal[reversal["part"] == "kept, platt"]
 gains = [
-    study.compare(of, base=f"{kind}, val CE of one, platt").assign(kind=kind, on=data)
+    study.compare(of, base=f"{kind}, val CE of one, platt").assign(kind=kind, data=data)
     for (kind, data), of in kept_epochs.groupby(["label", "data"], sort=False)
 ]
 gains = pd.concat(gains)
 gains["rule"] = gains["row"].str.removesuffix(", platt").str.split(", ").str[1]
-gains["on"] = gains["on"].map(lambda data: "photographs" if data == "utkface" else "drawn")
-gains["where"] = gains["kind"] + ": " + gains["on"] + ", " + gains["scenario"]
+gains["where"] = gains["kind"] + ": " + figures.where(gains)
 ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's val CE (× 100)")
 
 # %% [markdown]
@@ -289,14 +288,14 @@ ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's v
 # below what CaPE makes of cross entropy; in Discrete the two are not told apart.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of CaPE less its control from each of three networks of cross entropy and from averaged weights, in two scenarios: every interval holds 0, and from averaged weights they are points at 0."}}
-starts = study.read_study(kept, "starts", data="drawn v3")
+starts = study.read_study(kept, "starts")
 gaps = [
-    study.compare(own, f"ce_finetuned, {part}") for part, own in starts.groupby("part", sort=False)
+    study.compare(own, f"ce_finetuned, {part}").assign(data=data)
+    for (data, part), own in starts.groupby(["data", "part"], sort=False)
 ]
-gaps = pd.concat(gaps).query("label == 'CaPE (bin)'").reset_index(drop=True)
-ax = forest(
-    gaps, "part", "scenario", xlabel="MSE$_p$ of CaPE (bin) less that of its control (× 100)"
-)
+gaps = pd.concat(gaps).query("label == 'CaPE (bin)'")
+label = "MSE$_p$ of CaPE (bin) less that of its control (× 100)"
+ax = forest(gaps.assign(on=figures.where(gaps)), "part", "on", xlabel=label)
 
 # %% [markdown]
 # (ablations-steps)=

@@ -89,12 +89,17 @@ def stopping_figure(table):
     return ax
 
 
+def where(table):
+    """Name the kind of faces and the scenario of each line."""
+    faces = np.where(table["data"] == "utkface", "photographs, ", "drawn faces, ")
+    return faces + table["scenario"].str.capitalize()
+
+
 def reversal_figure(table):
     """Draw MSE_p after every epoch, before and after Platt scaling: means over seeds."""
     shown = table[table["part"].str.startswith("epoch")].rename(columns={"label": "Predictions"})
-    kind = np.where(shown["data"] == "utkface", "photographs, ", "drawn faces, ")
     judged = np.where(shown["part"] == "epoch", "as they are", "after Platt scaling")
-    shown = shown.assign(mse=100 * shown["mse_p"], on=kind + shown["scenario"], Judged=judged)
+    shown = shown.assign(mse=100 * shown["mse_p"], on=where(shown), Judged=judged)
     grid = sns.relplot(
         shown, x="x", y="mse", hue="Predictions", style="Judged", col="on", col_wrap=2,
         kind="line", errorbar=None, height=2.6, aspect=1.3, palette="colorblind",
@@ -107,13 +112,13 @@ def reversal_figure(table):
 
 def steps_figure(table):
     """Draw what share of a step is a function of the old logit, a mark a seed, a bar their mean."""
-    shown = table[table["share"].notna()].assign(scenario=table["scenario"].str.capitalize())
-    _, ax = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
+    shown = table[table["share"].notna()].assign(on=where(table)).sort_values("data", kind="stable")
+    _, ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
     order = sorted(shown["label"].unique(), key=lambda label: label.startswith("averaged"))
-    look = {"x": "share", "y": "label", "hue": "scenario", "order": order, "dodge": True, "ax": ax}
+    look = {"x": "share", "y": "label", "hue": "on", "order": order, "dodge": True, "ax": ax}
     sns.stripplot(shown, **look, jitter=False, size=5, alpha=0.6)
-    sns.pointplot(shown, **look | {"dodge": 0.4}, linestyle="none", marker="|", errorbar=None,
-                  markersize=16, legend=False)  # fmt: skip
+    sns.pointplot(shown, **look | {"dodge": 0.6}, linestyle="none", marker="|", errorbar=None,
+                  markersize=12, legend=False)  # fmt: skip
     ax.set(xlim=(0, 1), xlabel="Share of the step that is a function of the old logit")
     ax.set_ylabel("Two epochs towards (last: another training)")
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
