@@ -61,28 +61,30 @@ def test_from_the_beginning():
     assert abs(difference(wide["cape_bin"] - mean).value) < 0.0005
 
 
-def test_from_which_network_it_starts():
-    text = re.sub(
-        r"\s+", " ", (RESULTS.parent / "book" / "ablations.py").read_text().replace("\n# ", " ")
-    )
-    table = read_study(RESULTS, "starts", data="drawn v3")
+def the_page():
+    text = (RESULTS.parent / "book" / "ablations.py").read_text(encoding="utf-8")
+    return re.sub(r"\s+", " ", text.replace("\n# ", " "))
+
+
+@pytest.mark.parametrize(("data", "seeds"), [("drawn v3", 5), ("utkface", 3)])
+def test_from_which_network_it_starts(data, seeds):
+    text, table = the_page(), read_study(RESULTS, "starts", data=data)
     table = table.assign(kind=table["row"].str.split(", ").str[0], mse_p=100 * table["mse_p"])
     averaged = table[table["part"] == "averaged weights"]
     kept = averaged[averaged["kind"] == "cape_bin"].set_index("scenario")["epoch"].eq(0)
-    assert len(kept) == 10 and kept.sum() == 9 and kept["linear"].all()
-    table = table[table["part"] != "averaged weights"]
-    words = []
+    assert len(kept) == 2 * seeds and (~kept).sum() == (data != "utkface") and kept["linear"].all()
+    table, words = table[table["part"] != "averaged weights"], []
     for scenario in ("linear", "discrete"):
         of = table[table["scenario"] == scenario].groupby(["seed", "kind"])["mse_p"]
         mean = of.mean().unstack()
-        assert len(mean) == 5 and of.size().eq(3).all()
-        gaps = [mean["ce"] - mean["cape_bin"], mean["ce"] - mean["ce_finetuned"]]
-        words += [difference(gap).text(1).replace("+", "") for gap in gaps]
-        assert difference(mean["cape_bin"] - mean["ce_finetuned"]).text(1) in text
+        assert len(mean) == seeds and of.size().eq(3).all()
         own = averaged[averaged["row"].str.startswith("ce_av") & (averaged["scenario"] == scenario)]
         below = difference(mean["cape_bin"] - own.set_index("seed")["mse_p"])
-        assert below.resolved == (scenario == "linear")
-        words += [below.text(1).replace("+", "")] * below.resolved
+        words.append(difference(mean["cape_bin"] - mean["ce_finetuned"]).text(1))
+        gains = [difference(mean["ce"] - mean[k]) for k in ("cape_bin", "ce_finetuned")]
+        words += [gain.text(1).replace("+", "") for gain in gains]
+        assert below.resolved == (data != "utkface" and scenario == "linear")
+        words += [below.text(1).replace("+", "")] * (below.resolved or data == "utkface")
     assert [word for word in words if word not in text] == []
 
 
@@ -201,7 +203,7 @@ def test_stopping():
 
 
 def test_steps():
-    table = read_study(RESULTS, "steps")
+    table = read_study(RESULTS, "steps", data="drawn v3")
     wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
     for scenario, shares, gap in (
         ("linear", (73, 45), "+28 [+19, +37]"), ("discrete", (75, 33), "+42 [+30, +55]"),
@@ -229,6 +231,28 @@ def test_steps():
         assert found.low < 0 < found.high and max(-found.low, found.high) < 0.0032
     grouping = wide.loc["discrete"]["grouping"]
     assert difference(grouping["averaged weights"] - grouping["start"]).high > 0
+
+
+def test_steps_on_photographs():
+    table, text = read_study(RESULTS, "steps", data="utkface"), the_page()
+    wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
+    calibrated = ["15 bins", "50 bins", "200 bins", "kernel"]
+    shares = 100 * wide["share"][calibrated]
+    assert f"between {shares.min().min():.0f} and {shares.max().max():.0f} %" in text
+    means = (100 * wide["share"]).groupby("scenario").mean()
+    for row in ("15 bins", "outcomes", "averaged weights"):
+        linear, discrete = means[row]["linear"], means[row]["discrete"]
+        assert f"{linear:.0f} % in Linear and {discrete:.0f} % in Discrete" in text
+    for scenario in ("linear", "discrete"):
+        share, grouping = wide.loc[scenario]["share"], wide.loc[scenario]["grouping"]
+        assert len(share) == 3
+        more = difference(share["15 bins"] - share["outcomes"])
+        assert more.text(digits=0).replace("+", "") in text and more.low > 0
+        change = {row: difference(grouping[row] - grouping["start"]) for row in grouping}
+        gain = difference(grouping["start"] - grouping["averaged weights"])
+        assert gain.text().replace("+", "") in text
+        for row in calibrated:
+            assert abs(change[row].value) < 0.0003, (scenario, row, change[row])
 
 
 def test_three_outcomes():
