@@ -61,6 +61,10 @@ def test_from_the_beginning():
     assert abs(difference(wide["cape_bin"] - mean).value) < 0.0005
 
 
+def spell(gap):
+    return f"{gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]"
+
+
 def the_page():
     text = (RESULTS.parent / "book" / "ablations.py").read_text(encoding="utf-8")
     return re.sub(r"\s+", " ", text.replace("\n# ", " "))
@@ -74,17 +78,20 @@ def test_from_which_network_it_starts(data, seeds):
     kept = averaged[averaged["kind"] == "cape_bin"].set_index("scenario")["epoch"].eq(0)
     assert len(kept) == 2 * seeds and (~kept).sum() == (data != "utkface") and kept["linear"].all()
     table, words = table[table["part"] != "averaged weights"], []
+    starts = table.loc[table["kind"] == "cape_bin", "epoch"].eq(0)
+    assert data != "utkface" or (starts.sum(), len(starts)) == (12, 18)
     for scenario in ("linear", "discrete"):
         of = table[table["scenario"] == scenario].groupby(["seed", "kind"])["mse_p"]
         mean = of.mean().unstack()
         assert len(mean) == seeds and of.size().eq(3).all()
         own = averaged[averaged["row"].str.startswith("ce_av") & (averaged["scenario"] == scenario)]
         below = difference(mean["cape_bin"] - own.set_index("seed")["mse_p"])
-        words.append(difference(mean["cape_bin"] - mean["ce_finetuned"]).text(1))
+        words.append(spell(difference(mean["cape_bin"] - mean["ce_finetuned"])))
         gains = [difference(mean["ce"] - mean[k]) for k in ("cape_bin", "ce_finetuned")]
-        words += [gain.text(1).replace("+", "") for gain in gains]
-        assert below.resolved == (data != "utkface" and scenario == "linear")
-        words += [below.text(1).replace("+", "")] * (below.resolved or data == "utkface")
+        words += [spell(gain).replace("+", "") for gain in gains]
+        told = {("drawn v3", "linear"), ("utkface", "discrete")}
+        assert below.resolved == ((data, scenario) in told)
+        words += [spell(below).replace("+", "")] * (below.resolved or data == "utkface")
     assert [word for word in words if word not in text] == []
 
 
