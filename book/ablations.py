@@ -321,7 +321,7 @@ ax = forest(gaps.assign(on=figures.where(gaps)), "part", "on", xlabel=label)
 # [0.04, 0.40]; 15 bins and the kernel leave it where it was, to within 0.3. In Discrete the finer bins lower it as
 # well, by 0.16 [0.04, 0.28] and 0.20 [0.03, 0.37], and averaged weights do not show it.
 #
-# **On photographs, of which there are sixteen times as many, nearly all of it.** Of what calibration epochs change
+# **On photographs, of which there are sixteen times as many, still more.** Of what calibration epochs change
 # between 67 and 96 % is a function of the old logit, by seed and kind, and finer bins turn no more than coarse ones:
 # in 200 there are 83 faces each. Epochs towards 15 bins have 83 % in Linear and 82 % in Discrete, epochs towards
 # outcomes 45 % in Linear and 24 % in Discrete, less by 38 [12, 64] and 58 [45, 71] points. No calibration epoch moves
