@@ -293,7 +293,7 @@ ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's v
 # validation keeps the start, and of averaged weights in all six, which are 0.18 [-0.14, 0.49] in Linear and 0.17
 # [0.01, 0.32] in Discrete below what CaPE makes of cross entropy.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of CaPE less its control from each of three networks of cross entropy and from averaged weights, in two scenarios, on drawn faces and on photographs: nearly every interval holds 0, those on photographs are narrow, and from averaged weights they are points at 0."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of CaPE less its control from each of three networks of cross entropy and from averaged weights, in two scenarios, on drawn faces and on photographs: every interval holds 0, those on photographs are narrow, and from averaged weights they are points at 0."}}
 starts = study.read_study(kept, "starts")
 gaps = [
     study.compare(own, f"ce_finetuned, {part}").assign(data=data)

@@ -73,6 +73,9 @@ def the_page():
 @pytest.mark.parametrize(("data", "seeds"), [("drawn v3", 5), ("utkface", 3)])
 def test_from_which_network_it_starts(data, seeds):
     text, table = the_page(), read_study(RESULTS, "starts", data=data)
+    for part, own in table.groupby("part"):  # the picture's description: every interval holds 0
+        gaps = compare(own, f"ce_finetuned, {part}").query("label == 'CaPE (bin)'")
+        assert len(gaps) == 2 and (gaps["low"] <= 0).all() and (gaps["high"] >= 0).all()
     table = table.assign(kind=table["row"].str.split(", ").str[0], mse_p=100 * table["mse_p"])
     averaged = table[table["part"] == "averaged weights"]
     kept = averaged[averaged["kind"] == "cape_bin"].set_index("scenario")["epoch"].eq(0)
