@@ -9,6 +9,7 @@ without a network. As an extension of Sphinx the module mends what theme and ext
 
 from __future__ import annotations
 
+import atexit
 import base64
 import hashlib
 import html
@@ -24,8 +25,13 @@ from itertools import accumulate
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import nbclient
 import nbformat
 import yaml
+from docutils import nodes
+from jupyter_cache.executors import utils as executors
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from . import __version__, store
 from .validation import check_choice
@@ -53,6 +59,7 @@ p {{display: flex; justify-content: space-between}}</style><h1>{title}</h1>{line
 _NUMBERS = """<!DOCTYPE html><meta charset="utf-8"><style>@page {{size: A4; margin: 0}}
 body {{margin: 0; font: 9pt sans-serif}} div {{height: 296mm; break-after: page; display: flex;
 align-items: end; justify-content: center}} span {{margin-bottom: 8mm}}</style>{lines}"""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STYLES = re.compile(r'<link[^>]*href="(_static/[^"?]+\.css)[^>]*>')
 _PICTURE = re.compile(r'src="(_images/[^"]+)"')
 _CITED = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
@@ -68,9 +75,59 @@ MathJax = {{options: {{processHtmlClass: "math", ignoreHtmlClass: ".*"}}}}</scri
 
 
 def setup(app):
-    """Mend the pages once Sphinx has written them."""
+    """Mend the pages once Sphinx has written them; name those whose code failed."""
+    executors.executenb = _execute
+    app.connect("source-read", read_failure)
+    app.connect("doctree-resolved", show_failure)
     app.connect("build-finished", lambda app, error: error or mend(app.outdir))
+    app.connect("build-finished", lambda app, error: error or report_failures(app))
     return {"parallel_read_safe": True}
+
+
+def failure(app, page):
+    """Return the traceback of a page whose code failed, None where it ran or was not run."""
+    run = app.env.nb_metadata.get(page, {}).get("exec_data")
+    return None if run is None or run["succeeded"] else (run["traceback"] or "no traceback")
+
+
+def _execute(notebook, **settings):
+    """Run a notebook; a kernel that dies, for want of memory say, fails its page, not the book."""
+    try:
+        return nbclient.execute(notebook, **settings)
+    except DeadKernelError as error:
+        raise CellExecutionError(str(error), "DeadKernelError", str(error)) from error
+
+
+def read_failure(app, page, source):
+    """Let a page that is no notebook fail by itself: one that says so stands in its place."""
+    if app.env.doc2path(page).endswith(".ipynb"):
+        try:
+            nbformat.reads(source[0], as_version=4)
+        except (ValueError, nbformat.ValidationError) as error:
+            said = f"{page}.ipynb is no notebook: {str(error)[:200]}"
+            cells = [new_markdown_cell(f"# {page}"), new_code_cell(f"raise ValueError({said!r})")]
+            source[0] = nbformat.writes(new_notebook(cells=cells))
+
+
+def show_failure(app, doctree, page):
+    """Put a failed page's error in a box under its title, since its cell may be one not shown."""
+    traceback = failure(app, page)
+    if traceback is not None:
+        said = "The code of this page failed. What comes after the cell that failed is missing."
+        last = [line for line in _COLOUR.sub("", traceback).splitlines() if line.strip()][-1]
+        box = nodes.error("", nodes.paragraph(text=said), nodes.literal_block(text=last))
+        title = doctree.next_node(nodes.title)
+        title.parent.insert(title.parent.index(title) + 1, box)
+
+
+def report_failures(app):
+    """End the build with the names of the pages that failed, and not with 0."""
+    failed = [page for page in sorted(app.env.found_docs) if failure(app, page) is not None]
+    if failed:
+        app.statuscode = 1
+        # after jupyter-book's own last words
+        atexit.register(print, f"Pages that failed: {', '.join(failed)}. The others are built.",
+                        file=sys.stderr)  # fmt: skip
 
 
 def mend(folder):
@@ -281,7 +338,7 @@ def _build(notebook, folder):
     """Let jupyter-book build the page by itself, with the book's settings."""
     content = nbformat.read(notebook, as_version=4)
     if any("{cite}" in cell["source"] for cell in content["cells"]):
-        content["cells"].append(nbformat.v4.new_markdown_cell(_CITED))
+        content["cells"].append(new_markdown_cell(_CITED))
     nbformat.write(content, folder / "page.ipynb")
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     settings["execute"] = {"execute_notebooks": "off", "stderr_output": "remove"}

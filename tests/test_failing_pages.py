@@ -1,0 +1,78 @@
+"""One page whose code fails does not take the book: every other one is built, and it is named."""
+
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+ROOT = Path(__file__).resolve().parent.parent
+HIDDEN = {"tags": ["remove-cell"]}
+FAILING = {  # what its cell does, whether it is shown, and what its page has to say
+    "error": ("assert 1 > 2, 'planted'", {}, "AssertionError: planted"),
+    "hidden": ("raise ValueError('epochs must be 1; got <b>0</b>')", HIDDEN, "got <b>0</b>"),
+    "died": ("import os; os._exit(1)", HIDDEN, "Kernel died"),  # as for want of memory
+    "exit": ("import sys; sys.exit(3)", {}, "SystemExit: 3"),
+    "syntax": ("if True", {}, "SyntaxError"),
+    "package": ("import no_such_package", {}, "No module named 'no_such_package'"),
+}
+
+
+def write_page(folder, name, source, metadata=None):
+    cells = [new_markdown_cell(f"# {name}"), new_code_cell(source, metadata=metadata or {})]
+    notebook = new_notebook(cells=[*cells, new_code_cell("'not reached'")])
+    nbformat.write(notebook, folder / f"{name}.ipynb")
+
+
+def build(folder, *options):
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build"]
+    return subprocess.run([*command, folder, *options], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("book")
+    shutil.copy(ROOT / "_config.yml", folder)
+    shutil.copy(ROOT / "book" / "references.bib", folder)
+    shutil.copytree(ROOT / "book" / "_static", folder / "_static")
+    write_page(folder, "good", "1 + 1")
+    for name, (source, metadata, _) in FAILING.items():
+        write_page(folder, name, source, metadata)
+    (folder / "conflict.ipynb").write_text("<<<<<<< ours\n{}\n")
+    pages = "".join(f"- file: {name}\n" for name in [*FAILING, "conflict"])
+    (folder / "_toc.yml").write_text(f"format: jb-book\nroot: good\nchapters:\n{pages}")
+    return folder, build(folder)
+
+
+def test_the_other_pages_are_built_and_the_failed_ones_are_named(book):
+    folder, done = book
+    assert done.returncode != 0
+    named = re.search(r"Pages that failed: (.*)\. The others are built\.", done.stderr).group(1)
+    assert named.split(", ") == sorted([*FAILING, "conflict"])
+    assert done.stderr.rstrip().endswith("The others are built.")
+    for name in ("good", *FAILING, "conflict"):
+        assert (folder / "_build" / "html" / f"{name}.html").is_file()
+
+
+@pytest.mark.parametrize("name", [*FAILING, "conflict"])
+def test_a_failed_page_says_why_in_a_box_whether_its_cell_is_shown_or_not(book, name):
+    page = (book[0] / "_build" / "html" / f"{name}.html").read_text()
+    box = re.search(r'<div class="admonition error">.*?</div>\s*</div>', page, re.DOTALL).group()
+    said = FAILING[name][2] if name in FAILING else "conflict.ipynb is no notebook"
+    assert said in unescape(re.sub(r"<[^>]+>", "", box))
+
+
+def test_a_book_whose_pages_run_ends_with_0_and_names_none(tmp_path, book):
+    for name in ("_config.yml", "references.bib"):
+        shutil.copy(book[0] / name, tmp_path)
+    shutil.copytree(book[0] / "_static", tmp_path / "_static")
+    write_page(tmp_path, "good", "1 + 1")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: good\n")
+    done = build(tmp_path, "-W", "--keep-going")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Pages that failed" not in done.stderr
