@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
+from ..experiment import evidence
 from ..methods import METHODS
 from ..metrics.differences import compare
 from ..plots import COLOURS, plain_ticks, reliability_grid
@@ -47,29 +48,47 @@ def member_errors(results):
     return pd.Series(kept, dtype=float)
 
 
-def verdicts(result, chosen, metric="mse_p", reference="ce"):
-    """Difference of each row from early stopping (and of fine-tunings from their control).
+def verdicts(result, chosen, stored=(), metric="mse_p", reference="ce"):
+    """Difference of each row from early stopping, and of CaPE from its control.
 
-    Words are fixed: "lower" and "higher" where the interval over test rows leaves out 0. Of one
-    training they are about these test faces, and not about the methods.
+    One training of a row decides nothing: another seed, or another processor, moves it further than
+    its interval over test rows says. So the words, which are fixed, are about stored runs over
+    seeds: "lower" and "higher" where their interval leaves out 0.
+
+    Parameters
+    ----------
+    result : probnb.metrics.resampling.Bootstrap
+        Metrics of this run.
+    chosen : DataFrame
+        As `probnb.experiment.results.Results.chosen`.
+    stored : DataFrame, optional
+        Runs that differ in their seed alone, from `probnb.experiment.evidence.find`.
+    metric, reference : str
+        What is compared, and with which row.
+
+    Returns
+    -------
+    DataFrame
+        One line a pair of rows.
     """
-    kept = kept_start(chosen)
-    rows = {}
-    for name in result.point.index.drop(reference):
+    names, kept, lines = list(result.point.index), kept_start(chosen), []
+    pairs = [(name, reference) for name in names if name != reference]
+    if "ce_finetuned" in names:
+        pairs += [(name, "ce_finetuned") for name in names if name.startswith("cape")]
+    for name, base in pairs:
         label = METHODS[name].label
-        cells = {"vs CE early-stop": compare([result], name, reference, metric)}
-        if name.startswith("cape") and "ce_finetuned" in result.point.index:
-            cells["vs CE fine-tuned"] = compare([result], name, "ce_finetuned", metric)
-        rows[label] = {"start": "kept" if label in kept else ""}
-        for column, found in cells.items():
-            rows[label][column] = found.text()
-            rows[label][f"{column}:"] = _word(found)
-    return pd.DataFrame.from_dict(rows, orient="index").fillna("").rename_axis("MSE_p × 100")
+        here = compare([result], name, base, metric).text()
+        seeds = evidence.compare(stored, name, base, metric) if len(stored) else None
+        line = {"row": label, "less": METHODS[base].label, "this run": here}
+        if label in kept and base == reference:
+            line["this run"] = "kept its start"
+        lines.append(line | {"stored seeds": seeds.text() if seeds else "", "": _word(seeds)})
+    return pd.DataFrame(lines)
 
 
 def _word(found):
-    if found.value == 0:
-        return "the same"
+    if found is None or np.isnan(found.low):
+        return ""
     return "not told apart" if not found.resolved else "lower" if found.value < 0 else "higher"
 
 

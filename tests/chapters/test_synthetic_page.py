@@ -13,7 +13,7 @@ from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import Results, collect, on_test, write_results
 from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS, check_methods
-from probnb.metrics import bootstrap
+from probnb.metrics import bootstrap, difference
 from probnb.plots import reliability_grid
 
 PROFILE = make_profile("smoke", images=120, size=16, epochs=2, patience=1, width=4)
@@ -52,12 +52,13 @@ def test_every_choice_of_rows_gives_a_page(trained, asked, tmp_path):
     page = evidence.comparison_table(result, "discrete")
     assert list(page.index) == [METHODS[m].label for m in methods]
     assert len(evidence.chosen_table(outcome.chosen)) >= 1
-    assert len(chapter.verdicts(result, outcome.chosen)) == len(methods) - 1
+    capes = sum(name.startswith("cape") for name in methods) * ("ce_finetuned" in methods)
+    assert len(chapter.verdicts(result, outcome.chosen)) == len(methods) - 1 + capes
     assert len(chapter.member_errors(outcome)) == (PROFILE.members if "ensemble" in methods else 0)
     plt.close("all")
 
 
-def test_verdicts_are_of_fixed_wording_and_say_who_kept_the_start():
+def test_words_are_about_stored_seeds_and_never_about_this_run(monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 400)
     predictions = {
@@ -68,15 +69,21 @@ def test_verdicts_are_of_fixed_wording_and_say_who_kept_the_start():
     chosen = pd.DataFrame(
         {"method": ["ce", "cape_bin"], "chosen": True, "kept_start": [False, True]}
     )
-    table = chapter.verdicts(result, chosen)
-    assert table.loc["Platt scaling", "vs CE early-stop:"] == "lower"
-    assert table.loc["Focal loss", "vs CE early-stop:"] == "higher"
-    assert table.loc["CaPE (bin)", "vs CE early-stop:"] == "the same"
-    assert table.loc["CaPE (bin)", "vs CE fine-tuned:"] == "the same"
-    assert (
-        table["start"].to_dict()["CaPE (bin)"] == "kept" and (table["start"] == "kept").sum() == 1
-    )
-    assert table.loc["Platt scaling", "vs CE early-stop"].startswith("-1.00 [")
+    alone = chapter.verdicts(result, chosen).set_index(["row", "less"])
+    assert (alone[["stored seeds", ""]] == "").all(axis=None)  # whatever this run says
+    assert alone.loc[("Platt scaling", "CE early-stop"), "this run"].startswith("-1.00 [")
+    assert alone.loc[("CaPE (bin)", "CE early-stop"), "this run"] == "kept its start"
+    assert alone.loc[("CaPE (bin)", "CE fine-tuned"), "this run"].startswith("+0.00")
+
+    seeds = {"platt": [0.01, 0.011, 0.012], "focal": [-0.02, -0.021, -0.022],
+             "ce_finetuned": [-0.1, 0.0, 0.1]}  # fmt: skip
+    stored = lambda runs, a, b, metric: difference(seeds[a]) if a in seeds else None  # noqa: E731
+    monkeypatch.setattr(chapter.evidence, "compare", stored)
+    words = chapter.verdicts(result, chosen, stored=range(3)).set_index(["row", "less"])[""]
+    assert words["Platt scaling", "CE early-stop"] == "higher"  # here it is lower
+    assert words["Focal loss", "CE early-stop"] == "lower"
+    assert words["CE fine-tuned", "CE early-stop"] == "not told apart"
+    assert words["CaPE (bin)", "CE early-stop"] == ""  # nothing is stored
 
 
 def test_members_differ_in_their_seed_and_count_at_their_kept_epoch():
