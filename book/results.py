@@ -400,14 +400,6 @@ shown = power.needed(spread)
 tables.show(shown) if len(shown) else None
 
 # %% [markdown]
-# Every pair of rows: seeds that show a difference of 0.1. Rows that share a network (Platt scaling and
-# temperature) are told apart soon; MMCE, one of whose trainings is far off, and overfitted networks hardly
-# ever, but their differences are larger.
-
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Heat map of how many seeds show a difference of 0.1 in MSE_p between each pair of rows: few where rows share their start, many where each is trained apart."}}
-ax = power.seeds_figure(spread) if len(spread) else None
-
-# %% [markdown]
 # The same on pretrained features:
 
 # %% tags=["remove-input", "hide-output"]
@@ -464,14 +456,6 @@ tables.show(tables.paper_table(best, scenario="skewed"))
 
 # %% tags=["remove-input", "hide-output"]
 tables.show(tables.paper_table(best, scenario="discrete"))
-
-# %% [markdown]
-# ### Ranks by $\mathrm{MSE}_p$
-#
-# The paper's and ours, without resampled labels.
-
-# %% tags=["remove-input", "hide-output"]
-tables.show(tables.rank_table(best))
 
 # %% [markdown]
 # ## What lies behind the rows

@@ -160,7 +160,9 @@ METHODS = {}
 """All rows in the paper's order, with the four that it lacks where they belong: the overfitted
 network of its figures, beta calibration, Mix-n-match with the isotonic step that its text has and
 its tables have not, and the control for CaPE, which is fine-tuned in the same way without
-calibration epochs. The rows of other chapters follow; they run where they are named."""
+calibration epochs. The rows of other chapters follow; they run where they are named. "Platt, two
+logits" reads both logits of a network, as the paper has it, and may change the order of rows;
+"Platt" alone, of an average or of one log-odds, keeps it."""
 
 
 def _row(name, label, kind="extension", **fields):
@@ -175,7 +177,7 @@ _row("resampled", "CE + resampled labels", "reference", targets="resampled", epo
 _row("ce_overfit", "CE overfit", "cross entropy", epoch="last")
 _row("ce", "CE early-stop", "cross entropy")
 _row("temperature", "Temperature", _POST, calibrator="temperature")
-_row("platt", "Platt scaling", _POST, calibrator="platt")
+_row("platt", "Platt, two logits", _POST, calibrator="platt")
 _row("dirichlet", "Dirichlet cal.", _POST, calibrator="dirichlet")
 _row("beta", "Beta cal.", _POST, calibrator="beta")
 _row("focal", "Focal loss", _MODIFIED, loss="focal", grid={"focal": (1.0, 2.0, 0.5)})
@@ -213,7 +215,11 @@ _row("spline", "Spline cal.", calibrator="spline")
 _row("venn_abers", "Venn-Abers", calibrator="venn_abers")
 _row("ensemble_platt", "Ensemble, then Platt", members=5, calibrator="platt")
 _row(
-    "focal_platt", "Focal, then Platt", loss="focal", calibrator="platt", grid={"focal": (1.0, 2.0)}
+    "focal_platt",
+    "Focal, then Platt, two logits",
+    loss="focal",
+    calibrator="platt",
+    grid={"focal": (1.0, 2.0)},
 )
 _row("smoothed", "Label smoothing", targets="smoothed", grid={"smoothing": (0.1, 0.05, 0.2)})
 _row(
@@ -229,7 +235,7 @@ _row("ce_averaged", "CE, averaged weights", recipe={"averaging": 0.99})
 _row("ce_hygiene", "CE, cosine and averaged", recipe={**_COSINE, "averaging": 0.99})
 _FOLDS = {"teachers": "ce", "folds": 5}
 _row("crossfit", "Cross-fitted", targets="taught", **_FOLDS)
-_row("crossfit_platt", "Cross-fitted, Platt", targets="taught_platt", **_FOLDS)
+_row("crossfit_platt", "Cross-fitted, Platt, two logits", targets="taught_platt", **_FOLDS)
 _row(
     "crossfit_mixed",
     "Cross-fitted, half outcomes",

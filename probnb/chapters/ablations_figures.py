@@ -79,7 +79,7 @@ def _interval(gaps):
 
 def stopping_figure(table):
     """Draw MSE_p of what each rule keeps, and what Platt scaling and CaPE make of it, by seed."""
-    names = {"kept": "as kept", "platt": "then Platt scaling", "cape": "then CaPE (bin)"}
+    names = {"kept": "as kept", "platt": "then Platt, two logits", "cape": "then CaPE (bin)"}
     shown = table.assign(mse=100 * table["mse_p"], then=table["part"].map(names))
     _, ax = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
     sns.stripplot(shown, x="mse", y="label", hue="then", dodge=True, jitter=False, size=6, ax=ax)

@@ -148,13 +148,13 @@ STUDIES = {
         **_named("ce", "platt", "ensemble", "ensemble_platt"), **CAPE,
         **{f"cape_{kind}": _row("cape_bin", label=f"CaPE, then {name}", grid=CAPE_GRID,
                                 calibrator=kind)
-           for kind, name in (("temperature", "temperature"), ("platt", "Platt"))},
+           for kind, name in (("temperature", "temperature"), ("platt", "Platt, two logits"))},
         **_named("cape_ensemble", grid=USUAL),
         "cape_ensemble_platt": _row("cape_ensemble", grid=USUAL, calibrator="platt",
                                     label="CaPE in an ensemble, then Platt"),
-        "ensemble_members": _row("ensemble", each=True, label="Members, then Platt each"),
+        "ensemble_members": _row("ensemble", each=True, label="Members, each Platt, two logits"),
         "cape_ensemble_members": _row("cape_ensemble", each=True, grid=USUAL,
-                                      label="CaPE, Platt each"),
+                                      label="CaPE, each Platt, two logits"),
     },
     "starts": {
         **{k: row for n in range(3) for k, row in _starts("ce", f"CE {n + 1}", member=n).items()},

@@ -13,12 +13,10 @@ from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ..experiment import evidence
 from ..experiment.profiles import PROFILES
-from ..metrics import holm
 from ..scenarios import SCENARIOS
 from ..store import replace_file
 from .claims_rules import VERDICTS, ask, ask_paper, describe, read_question, scale_of
@@ -34,8 +32,11 @@ FIELDS = {
     "reason": "what decides, with its numbers",
     "question": "statistic, arguments, relation, bound, scenarios: see claims_rules.py",
     "printed": "what the paper's tables answer to the question",
-    "numbers": "by scenario: rows compared, value, low, high (95 %), p, seeds, in words (text)",
-    "seeds": "of the scenario that has most", "command": "that makes the evidence",
+    "numbers": "by scenario: rows compared, value, low, high (95 %), p of its bound (no choice "
+               "paid for), seeds, in words (text)",
+    "seeds": "of the scenario that has most",
+    "hours": "of a processor, for the stored runs that it was asked of; other claims share them",
+    "command": "that makes the evidence",
 }  # fmt: skip
 """What the JSON says of each claim."""
 
@@ -125,20 +126,29 @@ def ledger(runs):
     DataFrame
         `claims`, every line with ``verdict`` and ``reason``; ``printed``, what the paper's tables
         answer to a question about runs; ``numbers`` by scenario; ``seeds`` of the
-        scenario that has most; ``command``, which makes the evidence.
+        scenario that has most; the processor ``hours`` of those runs; ``command``, which makes
+        the evidence.
     """
     lines = []
     for claim in claims().to_dict("records"):
         printed = ask_paper(claim["question"]) if claim["question"] else None
-        answer = ask(claim["question"], runs) if claim["kind"] == "runs" else printed
+        asked = claim["kind"] == "runs" and claim["question"]
+        answer = ask(claim["question"], runs) if asked else printed
         parts = answer.parts if answer else []
         if answer:
             claim["verdict"] = answer.verdict
             claim["reason"] = f"{describe(claim['question'])}: {answer.text}"
         claim["printed"] = f"{printed.verdict}: {printed.text}" if printed else ""
         seeds = max((part["seeds"] for part in parts), default=0)
-        lines.append({**claim, "numbers": parts, "seeds": seeds, "command": _command(claim, parts)})
+        found = {"numbers": parts, "seeds": seeds, "hours": _hours(claim, parts, runs)}
+        lines.append({**claim, **found, "command": _command(claim, parts)})
     return pd.DataFrame(lines)
+
+
+def _hours(claim, parts, runs):
+    asked = {part["scenario"] for part in parts} if claim["kind"] == "runs" else ()
+    records = [run.record for task in asked if task in runs for run in runs[task]["run"]]
+    return round(sum(record.get("cpu_seconds") or 0 for record in records) / 3600, 1)
 
 
 def _command(claim, parts):
@@ -157,23 +167,6 @@ def verdict_counts(table):
     counts = pd.crosstab(table["verdict"], table["kind"], margins=True, margins_name="all")
     counts = counts.reindex(index=[*VERDICTS, "all"], columns=[*KINDS, "all"], fill_value=0)
     return counts.rename_axis(index=None, columns=None)
-
-
-def comparisons(table):
-    """Count the differences over several seeds behind the ledger, and those that stand out.
-
-    Returns
-    -------
-    dict
-        ``asked``: distinct differences; ``apart``: whose 95 % interval leaves out 0; ``chance``:
-        how many would by chance; ``holm``: how many are left after Holm's correction.
-    """
-    asked = table[table["question"].str.startswith("gap") & (table["kind"] == "runs")]
-    parts = [part for parts in asked["numbers"] for part in parts if part["seeds"] > 2]
-    distinct = {(part["scenario"], *part["rows"]): part["p"] for part in parts}
-    p = np.array([*distinct.values()], float)
-    found = {"asked": len(p), "apart": int((p < 0.05).sum()), "chance": 0.05 * len(p)}
-    return found | {"holm": int((holm(p) < 0.05).sum()) if len(p) else 0}
 
 
 def as_json(table):
@@ -198,6 +191,8 @@ def as_page(table):
     head, row, tail = page.split("<!-- row -->")
     cells = table.drop(columns="numbers").assign(shown=table["seeds"].replace(0, ""))
     cells["place"] = table["verdict"].map(VERDICTS.index)
+    hours = cells["hours"].map("{:g} processor hours of trainings, shared with other claims".format)
+    cells["cost"] = hours.where(cells["hours"] > 0, "")
     cells["printed"] = table["printed"].where(table["kind"] == "runs", "")
     cells = cells.astype(str).map(html.escape).assign(drawn=table.apply(_drawn, axis=1))
     return head + "".join(row.format_map(cell) for cell in cells.to_dict("records")) + tail
@@ -216,10 +211,11 @@ def _drawn(claim):
     drawn = [f'<path class="bound" d="M{x(bound)} 0V{bottom}"/><text x="{x(bound)}" '
              f'y="{bottom + 11}" text-anchor="middle">{bound:g}</text>']  # fmt: skip
     for k, part in enumerate(parts):
+        name = " ".join([part["scenario"], *(r for r in part["rows"] if r[:2] == "0.")])  # a rate
         y, kind = 16 * k + 10, "alone" if part["seeds"] == 1 else "mark"
         if part["low"] is not None:
             drawn += [f'<path class="mark" d="M{x(part["low"])} {y}H{x(part["high"])}"/>']
-        drawn += [f'<text x="0" y="{y + 4}">{part["scenario"]}</text>'
+        drawn += [f'<text x="0" y="{y + 4}">{name}</text>'
                   f'<circle class="{kind}" cx="{x(part["value"])}" cy="{y}" r="4"/>']  # fmt: skip
     told = html.escape(f"Value and 95 % interval by scenario; claimed is {relation} {bound:g}")
     return (f'<svg viewBox="-2 0 344 {bottom + 14}" role="img" aria-label="{told}">'

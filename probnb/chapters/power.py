@@ -5,15 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import combinations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.colors import LogNorm
 from scipy.stats import chi2, ncf, norm, t
 
 from ..experiment import evidence
-from ..methods import METHODS
 from .results import PAPER_ROWS, label
 
 DIFFERENCES = (0.05, 0.1, 0.2, 0.5)
@@ -119,19 +115,3 @@ def needed(table, pairs=ASKED):
             "rows for 0.1": f"{(ENOUGH * one['row'] / 0.1) ** 2:,.0f}",
         }
     return pd.DataFrame(lines).T
-
-
-def seeds_figure(table, difference=0.1):
-    """Draw how many seeds each pair of rows takes to show a difference in MSE_p (times 100)."""
-    seeds = table["std"].map(lambda std: seeds_needed(difference, std)).unstack("a")
-    names = [m for m in METHODS if m in {*seeds.index, *seeds.columns}]
-    seeds = seeds.reindex(index=names[1:], columns=names[:-1])
-    text = seeds.map(lambda n: f"{n:.0f}" if n < 1000 else f"{n / 1000:.0f}k")
-    bar = {"label": f"seeds that show {difference:g}", "format": "{x:g}"}
-    ax = plt.subplots(figsize=(7.4, 5.6), layout="constrained")[1]
-    sns.heatmap(seeds, norm=LogNorm(2, 200), cmap="cividis_r", annot=text, fmt="", ax=ax,
-                annot_kws={"fontsize": 7}, linewidths=0.5, cbar_kws=bar)  # fmt: skip
-    ax.set(xlabel="", ylabel="", xticklabels=[label(m) for m in seeds.columns],
-           yticklabels=[label(m) for m in seeds.index])  # fmt: skip
-    ax.grid(visible=False)
-    return ax

@@ -99,27 +99,6 @@ def paper_table(best, metric=None, scenario=None):
     return table.set_axis(pd.MultiIndex.from_tuples(table.index, names=[f"{name} ×100", ""]))
 
 
-def rank_table(best):
-    """Rank the paper's rows by MSE_p in print and here, 1 being best, without resampled labels.
-
-    Returns
-    -------
-    DataFrame
-        A cell holds the paper's rank and ours; the last line how well all agree (Spearman).
-    """
-    columns, rows = {}, PAPER_ROWS[1:]
-    for scenario in SCENARIOS:
-        paper = published(scenario, metric="mse_p").set_index("method")["value"]
-        ours = _means(best, scenario, "mse_p")["value"]
-        pair = pd.DataFrame({"paper": paper, "ours": ours}).reindex(rows)
-        ranks = pair.rank(method="min").map(lambda v: "–" if np.isnan(v) else f"{v:.0f}")
-        both = pair.dropna()
-        agree = f"{both.corr('spearman').iat[0, 1]:.2f}" if len(both) > 2 else MISSING
-        cells = ranks["paper"] + " / " + ranks["ours"]
-        columns[scenario.capitalize()] = [*cells, f"{agree} ({len(both)} rows)"]
-    return pd.DataFrame(columns, index=[*map(label, rows), "rank correlation"])
-
-
 def behind(best):
     """Say what lies behind each fine-tuned row: its kept epoch, and calibration epochs up to it."""
     rows = ["ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel"]

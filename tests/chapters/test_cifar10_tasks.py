@@ -213,7 +213,8 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
     assert set(differences(pixels, ["platt"])["seeds"]) == {1}
     gradients = read_stored(faces / "results")
     found = differences(gradients, ["platt", "cape_bin"])
-    assert set(found["seeds"]) == {2} and list(found["label"]) == ["Platt scaling", "CaPE (bin)"]
+    assert set(found["seeds"]) == {2}
+    assert list(found["label"]) == ["Platt, two logits", "CaPE (bin)"]
 
 
 def test_figures_show_what_is_stored(faces):

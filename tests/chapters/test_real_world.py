@@ -369,17 +369,16 @@ def test_the_table_of_scores_says_what_the_numbers_say(tmp_path):
     scores = study.score(stored(tmp_path, [rows]), 200)
     shown, gaps = study.score_table(scores), study.gap_table(scores)
     skill = 100 * (1 - brier(rows["y"], rows["platt"]) / 0.25)
-    assert shown.loc["Platt scaling", "skill"] == f"{skill:.2f}"
+    assert shown.loc["Platt, two logits", "skill"] == f"{skill:.2f}"
     assert shown.loc["Climatology", ["skill", "Brier", "AUC"]].tolist() == [
         "0.00",
         "25.00",
         "50.00",
     ]
-    assert shown.loc["Platt scaling", "paper"] == "19.53" and shown.loc["Forest", "paper"] == ""
+    assert shown.loc["Platt, two logits", "paper"] == "19.53" and shown.loc["Forest", "paper"] == ""
     assert gaps.loc["CE fine-tuned", "less CE early-stop"] == "+0.00 [+0.00, +0.00]"
-    assert (
-        gaps.loc["Platt scaling", "less CE early-stop"] == scores.difference("platt", "ce").text()
-    )
+    told = gaps.loc["Platt, two logits", "less CE early-stop"]
+    assert told == scores.difference("platt", "ce").text()
     assert list(shown.index[-2:]) == ["Climatology", "Forest"] and "MSE_p" not in shown
 
 

@@ -71,7 +71,7 @@ def test_words_are_about_stored_seeds_and_never_about_this_run(monkeypatch):
     )
     alone = chapter.verdicts(result, chosen).set_index(["row", "less"])
     assert (alone[["stored seeds", ""]] == "").all(axis=None)  # whatever this run says
-    assert alone.loc[("Platt scaling", "CE early-stop"), "this run"].startswith("-1.00 [")
+    assert alone.loc[("Platt, two logits", "CE early-stop"), "this run"].startswith("-1.00 [")
     assert alone.loc[("CaPE (bin)", "CE early-stop"), "this run"] == "kept its start"
     assert alone.loc[("CaPE (bin)", "CE fine-tuned"), "this run"].startswith("+0.00")
 
@@ -80,7 +80,7 @@ def test_words_are_about_stored_seeds_and_never_about_this_run(monkeypatch):
     stored = lambda runs, a, b, metric: difference(seeds[a]) if a in seeds else None  # noqa: E731
     monkeypatch.setattr(chapter.evidence, "compare", stored)
     words = chapter.verdicts(result, chosen, stored=range(3)).set_index(["row", "less"])[""]
-    assert words["Platt scaling", "CE early-stop"] == "higher"  # here it is lower
+    assert words["Platt, two logits", "CE early-stop"] == "higher"  # here it is lower
     assert words["Focal loss", "CE early-stop"] == "lower"
     assert words["CE fine-tuned", "CE early-stop"] == "not told apart"
     assert words["CaPE (bin)", "CE early-stop"] == ""  # nothing is stored

@@ -55,7 +55,7 @@ def test_models_say_what_the_table_says(run, kept, splits):
         assert one.model.record["method"] == name and one.model.record["seed"] == 0
     assert len(kept["ensemble"].model.members) == 2
     frame = judged(kept, splits.test)
-    assert list(frame) == ["id", "y", "group", "cluster", "CE early-stop", "Platt scaling",
+    assert list(frame) == ["id", "y", "group", "cluster", "CE early-stop", "Platt, two logits",
                            "Deep ensemble", "CE fine-tuned", "CaPE (bin)"]  # fmt: skip
     assert (frame["y"] == table["y"]).all()
 
