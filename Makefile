@@ -33,7 +33,7 @@ BUILT := book/_build/html/index.html
 run: $(STAMP)
 	PROBNB_PROGRESS=text $(BIN)/papermill book/synthetic.ipynb out.ipynb -p scenario $(SCENARIO) \
 	  --no-progress-bar --log-output --log-level WARNING
-	$(BIN)/python -m probnb.press page out.ipynb
+	$(BIN)/python -m probnb_book publish page out.ipynb
 
 # Notebooks and book at the size of a test, in a store and a build folder of their own (_smoke). The
 # book reads the trainings that the notebooks left.
@@ -56,10 +56,10 @@ $(BUILT):
 	$(MAKE) book
 
 pdf: $(BUILT)
-	$(BIN)/python -m probnb.press pdf
+	$(BIN)/python -m probnb_book publish pdf
 
 archive: $(BUILT)
-	$(BIN)/python -m probnb.press archive
+	$(BIN)/python -m probnb_book publish archive
 
 browser: $(BUILT)
 	npm install --no-save --silent --prefix $(VENV)/axe axe-core@4.14.1

@@ -8,11 +8,11 @@ import torch
 
 from probnb.calibrators import PlattScaling
 from probnb.data import ProbabilityData
-from probnb.data.drawn import drawn_faces
 from probnb.data.inputs import channel_scale
-from probnb.experiment.export import export_model
-from probnb.experiment.model import KeptModel
+from probnb.images.export import export_model
+from probnb.images.model import KeptModel
 from probnb.training.models import network
+from probnb_book.data.drawn_faces import drawn_faces
 
 KINDS = {
     "ResNet-18, width 12": (network("resnet18", width=12, stem="small"), 1, 48),

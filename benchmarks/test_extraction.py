@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from probnb.experiment.features import extract
+from probnb.pretrained.backbone import Backbone
+from probnb.pretrained.features import extract
 from probnb.store import machine
-from probnb.training.backbone import Backbone
 
 IMAGES = 1024
 DERIVED = Path(__file__).resolve().parents[1] / "results" / "derived"

@@ -7,11 +7,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-from probnb.data.faces import load_faces
 from probnb.training.batches import make_fabric, precision_of, use_fast_layout
 from probnb.training.loop import Recipe, train_one_epoch
 from probnb.training.losses import CrossEntropy
 from probnb.training.models import ResNet18
+from probnb_book.data.faces import load_faces
 
 RECIPE = Recipe(batch_size=128)
 

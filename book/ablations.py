@@ -37,12 +37,13 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, default_profile, find_path, results_path
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters, default_profile, results_path
 
 check_parameters(globals(), "studies scenario data_dir profile seed device results_dir retrain")
-from probnb.chapters.ablations_rows import PAGE, STUDIES, settings_of
-from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choice, check_choices, check_integer
+from probnb_book.ablations.rows import PAGE, STUDIES, settings_of
+from probnb_book.scenarios import SCENARIOS
 
 names = check_choices(PAGE if studies is None else studies, STUDIES, "studies")
 check_choice(scenario, SCENARIOS, "scenario")
@@ -57,11 +58,11 @@ results_dir = results_path(results_dir)
 
 import pandas as pd
 
-from probnb.chapters import ablations as study
-from probnb.chapters import ablations_figures as figures
-from probnb.chapters.ablations_special import first_targets
-from probnb.data.faces import load_faces
 from probnb.plots import forest, use_style
+from probnb_book import ablations as study
+from probnb_book.ablations import figures
+from probnb_book.ablations.special import first_targets
+from probnb_book.data.faces import load_faces
 
 use_style()
 pd.set_option("display.max_colwidth", None)
@@ -76,7 +77,7 @@ ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of 
 # differences stand side by side, one in twenty leaves 0 out by chance: Holm's correction says which stand out
 # all the same. Drawn faces are 1,000 to train on, 16 pixels wide; photographs are UTKFace's 16,640, 32 pixels.
 # All $\mathrm{MSE}_p$ are times 100. The tables lie in `results/ablations`, with a record of each seed;
-# `python -m probnb.chapters.ablations NAME` makes any of them again, and `--data-dir` and `--profile cpu` take
+# `python -m probnb_book ablations NAME` makes any of them again, and `--data-dir` and `--profile cpu` take
 # the photographs. What this very page has trained stands [at its end](ablations-trained).
 #
 # ## From the beginning

@@ -42,7 +42,8 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, default_profile, find_path, results_path
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters, default_profile, results_path
 
 check_parameters(
     globals(),
@@ -63,10 +64,10 @@ results_dir = results_path(results_dir)
 
 import pandas as pd
 
-from probnb.chapters import cifar10 as study
-from probnb.chapters import cifar10_tasks as tasks
 from probnb.experiment.results import find_runs, on_test, read_results
 from probnb.plots import forest, use_style
+from probnb_book import cifar10 as study
+from probnb_book.cifar10 import tasks
 
 use_style()
 pd.set_option("display.max_colwidth", None, "display.max_rows", None)
@@ -99,7 +100,7 @@ ax = forest(
 # see oriented gradients (how strong the edges are in each direction, in each part of the picture), with 4,000
 # pictures to train on, 12,000 for FER+. All networks are judged by people whose answers they never saw. FER+
 # {cite}`barsoum2016` has ten judges a face, CIFAR-10H {cite}`peterson2019` fifty a picture. The tables lie in
-# `results/cifar10`; `python -m probnb.chapters.cifar10 ferplus neutral --data-dir ... --seeds 0 1 2` makes one of
+# `results/cifar10`; `python -m probnb_book cifar10 ferplus neutral --data-dir ... --seeds 0 1 2` makes one of
 # them again. Nothing of the pictures or votes is kept, and no face is shown. All $\mathrm{MSE}_p$ are times 100.
 #
 # Of the fourteen intervals of CaPE none leaves 0 out. Of the ensemble's eight do, where chance would give one; after
@@ -283,5 +284,5 @@ pd.concat(follows).pivot(index="task", columns=["kind", "seed"], values="rank").
 # %% [markdown]
 # ## Your own judged pictures
 #
-# `probnb.data.judged.judge` makes data to train on of any pictures with counts of votes, and
+# `probnb_book.data.voted_images.judge` makes data to train on of any pictures with counts of votes, and
 # {doc}`evaluate <evaluate>` takes a file of predictions with counts in place of probabilities.

@@ -34,7 +34,8 @@ results_dir = None  # folder of stored runs; None is results and runs of the pro
 # %% tags=["remove-cell"]
 from IPython.display import HTML
 
-from probnb.notebook import check_parameters, find_path, results_path
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters, results_path
 
 check_parameters(globals(), "results_dir")
 runs_dir = results_path()
@@ -44,7 +45,7 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters.claims import (
+from probnb_book.claims import (
     as_page,
     ledger,
     longer_runs,
@@ -80,7 +81,7 @@ verdict_counts(claims)
 # one could turn the verdict:
 
 # %% tags=["remove-input", "hide-output"]
-from probnb.chapters.claims_rules import describe, read_question
+from probnb_book.claims.rules import describe, read_question
 
 asked = claims[claims["question"] != ""]
 asked = asked.assign(bound=[read_question(q)[3] for q in asked["question"]])
@@ -102,7 +103,7 @@ asked[["number", "claim", "asked", "bound", "verdict"]].style.hide(axis="index")
 # %% tags=["remove-input", "hide-output"]
 import pandas as pd
 
-from probnb.experiment import evidence
+from probnb_book import evidence
 
 runs = pd.concat([evidence.find(folders, chapter) for chapter in ("synthetic", "cifar10")])
 used = pd.concat([*stored_runs(folders).values(), *longer_runs(folders).values()])["name"]
@@ -117,7 +118,7 @@ table.rename_axis(index={"variant": "settings (hash)"})
 # numbers as a drawing (the dashed line is the bound of the claim; a hollow mark is one training), the question,
 # what the paper's tables say, and the command that makes the evidence. Claims are in our words and
 # have an address each (`claims.html#claim-17`). The whole for machines: `_static/claims.json` beside this page,
-# the link below, or `python -m probnb.chapters.claims --json claims.json`.
+# the link below, or `python -m probnb_book claims --json claims.json`.
 
 # %% tags=["remove-input"]
 HTML(as_page(claims))

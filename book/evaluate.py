@@ -62,7 +62,8 @@ memory = "2GB"  # what an engine may take
 exact_auc = True  # with an engine, most of the work; False: to about 0.00001
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, find_path
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters
 
 check_parameters(
     globals(),

@@ -90,7 +90,8 @@ retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
-from probnb.notebook import check_parameters, default_profile, find_path, results_path
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters, default_profile, results_path
 
 asked = check_parameters(
     globals(),
@@ -100,8 +101,8 @@ asked = check_parameters(
     {" ".join(profiles.PROFILE_FIELDS)}""",
     text="images outcomes positive path y group split weight p key results_dir model_dir",
 )
-from probnb.chapters.images import choose_backbone, usual_rows
-from probnb.experiment.model import check_model_folder
+from probnb.images.model import check_model_folder
+from probnb.images.verdicts import choose_backbone, usual_rows
 from probnb.methods import check_methods
 from probnb.plots import use_style
 from probnb.training.batches import device_type, precision_of
@@ -145,8 +146,9 @@ use_style()
 # %%
 from IPython.display import Markdown
 
-from probnb.chapters.images import what_was_read, write_example
-from probnb.data.images import load_images
+from probnb.images.folder import load_images
+from probnb.images.verdicts import what_was_read
+from probnb_book.images import write_example
 
 if example:
     faces = 300 if profile == "smoke" else 3000
@@ -167,7 +169,7 @@ Markdown(f"{what_was_read(splits)}\n- {why}")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Rows of drawn faces, those with outcome 0 above those with outcome 1."}}
 # %matplotlib inline
-from probnb.chapters.images import example_images
+from probnb.images.verdicts import example_images
 
 axes = example_images(splits.test) if show_images else None
 
@@ -178,9 +180,9 @@ axes = example_images(splits.test) if show_images else None
 # test images are only predicted.
 
 # %%
-from probnb.experiment.features import features_of
 from probnb.experiment.plan import plan
 from probnb.experiment.run import run_jobs
+from probnb.pretrained.features import features_of
 
 pictures = splits
 splits = features_of(pictures, settings, results_dir, device_type(device), mirror)  # or themselves
@@ -188,8 +190,8 @@ jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 
 # %% tags=["hide-input"]
-from probnb.experiment.keep import choose_model, keep_models
 from probnb.experiment.results import collect, write_results
+from probnb.images.choose import choose_model, keep_models
 
 outcome = collect(jobs, fits, splits)
 run = write_results(
@@ -218,7 +220,7 @@ print(f"{run.record['cpu_seconds']:.0f} processor seconds; the record is in {run
 # training at each size: another seed would move its points a little.
 
 # %%
-from probnb.chapters.images import SCRATCH, from_scratch, learning_curve, verdicts
+from probnb.images.verdicts import SCRATCH, from_scratch, learning_curve, verdicts
 
 kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, run.record)
 choice = choose_model(kept, splits.val, seed)
@@ -239,7 +241,7 @@ from probnb.methods import METHODS
 choice.rename(lambda name: METHODS[name].label).round(4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Score on test images against the number of training images, and beside it what the best other row would change."}}
-from probnb.chapters.images import learning_curve_figure
+from probnb.images.verdicts import learning_curve_figure
 
 axes = learning_curve_figure(points, differences, choice)
 
@@ -251,7 +253,7 @@ axes = learning_curve_figure(points, differences, choice)
 
 # %%
 from probnb import store
-from probnb.chapters.images import judged
+from probnb.images.verdicts import judged
 from probnb.report import check_table, make_report
 
 frame = judged(kept, splits.test)
@@ -301,11 +303,11 @@ ax = None if decided is None else decision_figure(decided)
 # ## A model to keep
 
 # %%
-from probnb.chapters.images import how_to_predict, how_to_repeat
-from probnb.experiment.card import model_card
-from probnb.experiment.keep import on_images
-from probnb.experiment.model import load_model, save_model
-from probnb.training.backbone import Backbone
+from probnb.images.card import model_card
+from probnb.images.choose import on_images
+from probnb.images.model import load_model, save_model
+from probnb.images.verdicts import how_to_predict, how_to_repeat
+from probnb.pretrained.backbone import Backbone
 
 chosen = choice.index[choice["chosen"]][0]
 model = kept[chosen].model
@@ -325,7 +327,7 @@ Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
 # again. From Python:
 #
 # ```python
-# from probnb.experiment.model import load_model, predict_images
+# from probnb.images.model import load_model, predict_images
 #
 # model = load_model("model")
 # for name, probability, reason in predict_images(model, "new_images"):
@@ -346,7 +348,7 @@ Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
 # own images are shown, and stored in the report, with `-p show_images True` only.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Test images of which the model is most sure, each beside a map of what its log-odds lose where a square is covered"}}
-from probnb.chapters.look import look_inside, surest
+from probnb_book.occlusion import look_inside, surest
 
 sure, unsure = surest(again)
 axes = look_inside(model, pictures.test, again, sure, device) if show_images else None

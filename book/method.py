@@ -25,8 +25,8 @@
 seed = 0
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, smoke
 from probnb.validation import check_integer
+from probnb_book.notebook import check_parameters, smoke
 
 check_parameters(globals(), "seed")
 check_integer(seed, "seed", minimum=0)
@@ -35,10 +35,10 @@ check_integer(seed, "seed", minimum=0)
 import numpy as np
 import torch
 
-from probnb.chapters import method as chapter
-from probnb.chapters import moving
-from probnb.data.faces import load_faces
 from probnb.plots import use_style
+from probnb_book import interactive
+from probnb_book import method as chapter
+from probnb_book.data.faces import load_faces
 
 use_style()
 torch.set_num_threads(1)
@@ -50,7 +50,7 @@ shown = sorted({0, 1, setting.finetune_epochs // 3, setting.finetune_epochs - 1}
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Training faces from the early stop on, prediction across and true probability up, at a few epochs: on outcomes the two colours of outcomes move apart to 0 and 1, on calibration only they stay together."}}
 facets = chapter.movement_figure(moves, "early stop", shown)
-moving.epochs(moves, chapter.scores(fits))
+interactive.epochs(moves, chapter.scores(fits))
 
 # %% [markdown]
 # Each point is a face that the network trains on: its prediction across, its true probability up,

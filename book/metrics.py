@@ -31,20 +31,20 @@ draws = 100  # test sets drawn in each simulation
 results_dir = None  # finished work; None is the folder "runs" of the project
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, results_path, smoke
+from probnb_book.notebook import check_parameters, results_path, smoke
 
 check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
 import pandas as pd
 
-from probnb.chapters import estimators
-from probnb.chapters import metrics as chapter
-from probnb.chapters import watched as chapter_watch
-from probnb.chapters.authors import derived
 from probnb.experiment.results import on_test, read_results
 from probnb.methods import METHODS
 from probnb.plots import reliability_grid, use_style
-from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choices, check_integer
+from probnb_book import estimators
+from probnb_book import metrics as chapter
+from probnb_book import simulated_streams as chapter_watch
+from probnb_book.authors import derived
+from probnb_book.scenarios import SCENARIOS
 
 globals().update({"scenarios": "linear", "replicates": 50, "draws": 10} if smoke() else {})
 scenarios = check_choices(SCENARIOS if scenarios is None else scenarios, SCENARIOS, "scenarios")
@@ -290,7 +290,7 @@ held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 # Estimates are usually judged on predictions that are calibrated by design. The faces allow more: the true
 # probability of each is known, and so the calibration error of any network, $\mathbb E|\mathbb E(p \mid \hat p) -
 # \hat p|$, can be had without the noise of outcomes. Faces of one prediction still differ in $p$, which takes some
-# smoothing (`probnb.chapters.estimators.exact_errors`: where the answer is known in closed form it is within 0.3 of
+# smoothing (`probnb_book.estimators.exact_errors`: where the answer is known in closed form it is within 0.3 of
 # it, times 100 as all numbers here). The 1,425 predictions are those of all rows on photographs but the overfitted
 # network, five scenarios, five or ten seeds, 2,329 faces each; their errors are 1.36 [1.27, 1.46] on average.
 
@@ -333,13 +333,13 @@ None if judged is None else estimators.summary_table(estimators.summary(judged))
 # scripts run it takes any scenario, row and number of bins.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of stored predictions of one scenario, a panel a row, with the true probability of each test face."}}
-from probnb.chapters import moving
+from probnb_book import interactive
 
 test = on_test(read_results(first[scenarios[0]]).predictions)
-rows = [row for row in moving.ROWS if row in test]
+rows = [row for row in interactive.ROWS if row in test]
 shown = test[rows].rename(columns=lambda row: METHODS[row].label)
 axes = reliability_grid(test["y"], shown, p=test["p"], bins=bins, columns=3)
-moving.reliability(first, bins)
+interactive.reliability(first, bins)
 
 # %% [markdown]
 # ## The metric of metrics
@@ -428,8 +428,8 @@ resolution.style.format(
 # Here is a stream that is calibrated for 2,000 outcomes, after which every prediction is 0.05 too low:
 
 # %% mystnb={"image": {"alt": "Two panels over the rows of a stream: the evidence against the predictions on a logarithmic scale, which crosses the alarm, and the intercept and slope on which the bets are placed."}}
-from probnb.metrics.sequential import watch
 from probnb.plots import watch_over_time
+from probnb.watch.sequential import watch
 
 y, p_hat = chapter_watch.draw_stream(seed=seed)
 now, over_time = watch(y, p_hat)

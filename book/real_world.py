@@ -53,7 +53,8 @@ retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
-from probnb.notebook import check_parameters, default_profile, find_path, results_path, smoke
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters, default_profile, results_path, smoke
 
 check_parameters(
     globals(),
@@ -62,9 +63,9 @@ check_parameters(
     label
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
-from probnb.chapters.real_world import data_name, get_task
 from probnb.methods import check_methods
 from probnb.validation import check_choice, check_integer
+from probnb_book.real_world import data_name, get_task
 
 task = get_task(task)
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
@@ -86,8 +87,8 @@ replicates = 20 if smoke() else replicates
 import numpy as np
 import pandas as pd
 
-from probnb.chapters.real_world import study
 from probnb.plots import forest, reliability_grid, use_style
+from probnb_book.real_world import study
 
 use_style()
 project = results_path().parent / "results"
@@ -242,9 +243,9 @@ axes = reliability_grid(simulated["y"], shown, p=simulated["p"], columns=3, inte
 # Where patients are simulated one can see which of them is right:
 
 # %%
-from probnb.data.slides import simulate_follow_up
-from probnb.data.survival import RULES
-from probnb.data.survival import label as label_by
+from probnb_book.data.slides import simulate_follow_up
+from probnb_book.data.survival import RULES
+from probnb_book.data.survival import label as label_by
 
 severity = np.random.default_rng(0).standard_normal(20_000)
 months, died, lived = simulate_follow_up(severity, censored=0.5, seed=0)
@@ -394,12 +395,12 @@ read.style.set_table_attributes('class="sentences"')
 # drawn again, so the row of resampled labels is there for simulated data only.
 
 # %%
-from probnb.chapters.real_world.references import add_references, references
-from probnb.experiment.features import features_of
 from probnb.experiment.plan import plan
 from probnb.experiment.results import collect, write_results
 from probnb.experiment.run import run_jobs
+from probnb.pretrained.features import features_of
 from probnb.training.batches import device_type, precision_of
+from probnb_book.real_world.references import add_references, references
 
 methods = check_methods(methods, splits.known, settings.frozen)
 seen = features_of(splits, settings, results_dir, device_type(device))  # or what there was
@@ -431,7 +432,7 @@ tested = pd.concat(study.test_rows(like), ignore_index=True)
 # What validation data chose, and how many calibration epochs lie behind it:
 
 # %% tags=["remove-input", "hide-output"]
-from probnb.experiment.evidence import chosen_table
+from probnb_book.evidence import chosen_table
 
 chosen_table(outcome.chosen)
 

@@ -29,7 +29,8 @@ results_dir = None  # folder of stored runs; None is results and runs of the pro
 # %% tags=["remove-cell"]
 import pandas as pd
 
-from probnb.notebook import check_parameters, find_path, results_path
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters, results_path
 
 check_parameters(globals(), "results_dir")
 runs_dir = results_path()
@@ -39,11 +40,10 @@ folders = (
     else [runs_dir.parent / "results", runs_dir]
 )
 
-from probnb.chapters import authors, instead, moving
-from probnb.chapters import results as tables
-from probnb.chapters.claims import stored_runs
-from probnb.experiment import evidence
 from probnb.plots import forest, use_style
+from probnb_book import authors, costs, evidence, interactive
+from probnb_book import results as tables
+from probnb_book.claims import stored_runs
 
 use_style()
 found = evidence.find(folders, "synthetic")
@@ -86,7 +86,7 @@ figure = tables.glance_figure(best)
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Test MSE_p by epoch of every stored training, a panel a scenario: on outcomes it falls and then rises, on fresh outcomes it goes on falling."}}
 figure = tables.curves_figure(tables.histories(best))
-moving.scenarios(best)
+interactive.scenarios(best)
 
 # %% [markdown]
 # ## 2. Calibration epochs add nothing that can be seen
@@ -232,7 +232,7 @@ pairs = [
 table = tables.differences(pretrained, pairs, several=True)
 label = "MSE$_p$ × 100, difference (left of 0: the first is better)"
 ax = forest(table, hue="pair", xlabel=label) if len(table) else None
-moving.seeds(pretrained, pairs)
+interactive.seeds(pretrained, pairs)
 
 # %% tags=["remove-input", "hide-output"]
 tables.show(tables.paper_table(pretrained, "mse_p")) if pretrained else None
@@ -264,7 +264,7 @@ tables.show(tables.paper_table(pretrained, "mse_p")) if pretrained else None
 # networks are certain and wrong, with 78 or 524 rows to calibrate eight of those thirteen. Ours were stopped early.
 
 # %% tags=["remove-input"]
-from probnb.chapters import posthoc
+from probnb_book import posthoc
 
 gains = posthoc.post_hoc(folders[:1])
 tables.show(posthoc.post_hoc_table(gains)) if len(gains) else None
@@ -278,8 +278,8 @@ tables.show(posthoc.post_hoc_table(gains)) if len(gains) else None
 # every start that a row needs, in trainings of cross entropy; for features it includes their extraction.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Ways to do better than one early-stopped network: what each costs in trainings at the left, and at the right the share of the way that it goes in every scenario."}}
-ways = instead.stored(folders)
-axes = instead.instead_figure(ways)
+ways = costs.stored(folders)
+axes = costs.instead_figure(ways)
 
 # %% [markdown]
 # - **Three networks averaged go half of the way**: 48 % [34, 62] on average over the five scenarios, between 42 and
@@ -306,7 +306,7 @@ axes = instead.instead_figure(ways)
 # of the ensemble (in all but Centered) and averaged weights in Sigmoid.
 
 # %% tags=["remove-input", "hide-output"]
-tables.show(instead.cost_table(ways))
+tables.show(costs.cost_table(ways))
 
 # %% [markdown]
 # (results-larger)=
@@ -393,7 +393,7 @@ tables.show(shown.rename(columns={"text": "MSE_p ×100"}))
 # every comparison with CaPE but that from the beginning.
 
 # %% tags=["remove-input"]
-from probnb.chapters import power
+from probnb_book import power
 
 spread = power.spread(best)
 shown = power.needed(spread)

@@ -48,7 +48,8 @@ retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
-from probnb.notebook import check_parameters, default_profile, find_path, results_path
+from probnb.validation import find_path
+from probnb_book.notebook import check_parameters, default_profile, results_path
 
 check_parameters(
     globals(),
@@ -56,8 +57,8 @@ check_parameters(
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
 from probnb.methods import check_methods
-from probnb.scenarios import SCENARIOS
 from probnb.validation import check_choice, check_integer
+from probnb_book.scenarios import SCENARIOS
 
 check_choice(scenario, SCENARIOS, "scenario")
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
@@ -71,9 +72,9 @@ settings = profiles.profile_of(profile, globals())
 methods = check_methods(methods, features=settings.frozen)
 data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
 results_dir = results_path(results_dir)
-from probnb.chapters import synthetic as chapter
 from probnb.plots import face_grid, reliability_grid, use_style
 from probnb.training.batches import device_type, precision_of
+from probnb_book import synthetic as chapter
 
 use_style()
 
@@ -83,11 +84,11 @@ use_style()
 # once and keeps it, and `collect` lets validation cross entropy choose and predicts the test faces.
 
 # %%
-from probnb.data.faces import load_faces
-from probnb.experiment.features import features_of
 from probnb.experiment.plan import plan
 from probnb.experiment.results import collect, on_test
 from probnb.experiment.run import run_jobs
+from probnb.pretrained.features import features_of
+from probnb_book.data.faces import load_faces
 
 faces = load_faces(
     scenario, data_dir, size=settings.size, n=settings.images, seed=seed, mirror=mirror
@@ -199,7 +200,7 @@ facets = chapter.finetuning_figure(outcome)
 # model:
 
 # %% tags=["remove-input"]
-from probnb.experiment import evidence
+from probnb_book import evidence
 
 evidence.chosen_table(outcome.chosen)
 
@@ -259,7 +260,9 @@ axes = reliability_grid(y, chapter.labelled(predictions), p=p)
 
 # %% tags=["remove-input"]
 usual = "features" if settings.frozen else "cpu"
-stored = evidence.find([results_path().parent / "results"], "synthetic", task=scenario, profile=usual)
+stored = evidence.find(
+    [results_path().parent / "results"], "synthetic", task=scenario, profile=usual
+)
 stored = evidence.kinds(stored)[0] if len(stored) else stored
 answers = chapter.verdicts(result, outcome.chosen, stored)
 answers.style.hide(axis=0).set_table_attributes('class="sentences"')

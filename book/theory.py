@@ -50,7 +50,7 @@ gamma_0 = 1.0  # norm of the starting point
 seed = 0
 
 # %% tags=["remove-cell"]
-from probnb.notebook import check_parameters, smoke
+from probnb_book.notebook import check_parameters, smoke
 
 check_parameters(
     globals(),
@@ -64,9 +64,9 @@ from dataclasses import replace
 
 import torch
 
-from probnb.chapters import theory as chapter
 from probnb.plots import use_style
-from probnb.theory import Model
+from probnb_book.theory import Model
+from probnb_book.theory import study as chapter
 
 as_written = not smoke() and (
     (n, kappa, gamma, gamma_0, eta, iterations, seed, replicates, phase_n, appendix_n, grid_n)
@@ -127,7 +127,7 @@ ax = chapter.landscape(panels["aspect ratio"], gamma)
 # $$
 #
 # What is left to integrate is smooth in $K_1$ and $K_2$ at any norm: 34 points for each give fifteen
-# digits (`probnb.theory`). The same trick yields the expected cross entropy and the whole
+# digits (`probnb_book.theory`). The same trick yields the expected cross entropy and the whole
 # reliability curve $q \mapsto P(y = 1 \mid \hat p = q)$.
 #
 # ## Early learning: Theorem A.1
@@ -139,8 +139,8 @@ ax = chapter.landscape(panels["aspect ratio"], gamma)
 # from 8.8 to 6.9 at $t = 1.6$, then rises to 13.0 at $t = 20$.
 
 # %%
-from probnb.theory import draw
-from probnb.theory.descent import gradient_descent, record_at
+from probnb_book.theory import draw
+from probnb_book.theory.descent import gradient_descent, record_at
 
 path = gradient_descent(draw(model), eta, steps=round(20 / eta))
 100 * path.mse.mean(axis=0)[:6]  # exact errors of the first estimates, times 100
@@ -278,7 +278,7 @@ ax = chapter.curves_figure(1 + recorded, errors, xscale="log", xlabel="iteration
 # less than the best along the way (6.9). Memorisation here is a loss of honesty, not of knowledge.
 
 # %%
-from probnb.theory import mse_parts
+from probnb_book.theory import mse_parts
 
 path = gradient_descent(draw(model), eta, iterations, record_at(iterations))
 calibration, grouping = mse_parts(path.norm, path.along, path.gamma)
@@ -310,7 +310,7 @@ ax = chapter.curves_figure(path.time, errors, xscale="log", xlabel="training tim
 # and beat even its best moment.
 
 # %%
-from probnb.theory.compare import compare_methods
+from probnb_book.theory.compare import compare_methods
 
 table = compare_methods(model)
 chapter.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kept its start (%)")
@@ -320,7 +320,7 @@ chapter.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kep
 # than training on does.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Error against training time since the early stop for training on and for CaPE: all rise, CaPE more slowly."}}
-from probnb.theory.compare import cape_curves
+from probnb_book.theory.compare import cape_curves
 
 time, curves = cape_curves(model)
 ax = chapter.curves_figure(time, curves, xlabel="training time since the early stop")
@@ -331,7 +331,7 @@ ax = chapter.curves_figure(time, curves, xlabel="training time since the early s
 # where the difference exceeds two standard errors; blue is better.
 
 # %%
-from probnb.theory.compare import sweep
+from probnb_book.theory.compare import sweep
 
 cells = sweep(replace(model, n=grid_n, replicates=grid_replicates), grid_kappas, grid_gammas)
 
@@ -367,7 +367,7 @@ counts.style.format("{:+.1f}", subset="mean change (%)")
 # cent. None is better than its best moment by two standard errors, and none comes near ridge.
 
 # %%
-from probnb.theory.compare import cape_variants
+from probnb_book.theory.compare import cape_variants
 
 variants = cape_variants(
     replace(model, n=grid_n, kappa=min(grid_kappas), replicates=2 * grid_replicates),
@@ -392,7 +392,7 @@ chapter.bold_where_clear(changes)
 # right angles to it, the component towards $\theta^*$ improves the *direction*; the rest is noise.
 
 # %%
-from probnb.theory.compare import step_table
+from probnb_book.theory.compare import step_table
 
 steps = step_table(replace(model, gamma=max(gamma, 0.1), replicates=max(16, replicates)))
 steps.style.format("{:.3f}")
@@ -427,7 +427,7 @@ steps.style.format("{:.3f}")
 # (Gauss-Hermite):
 
 # %%
-from probnb.theory.compare import population_steps
+from probnb_book.theory.compare import population_steps
 
 towards_outcomes, calibration = population_steps(theta=[2.0, 0.5], truth=[0.3, -1.5])
 assert abs(calibration[1]) < 1e-12 and abs(calibration[0] - towards_outcomes[0]) < 1e-12
@@ -445,7 +445,7 @@ pd.DataFrame(
 # value, which shrinks the estimate, as a penalty would:
 
 # %%
-from probnb.theory.compare import Protocol
+from probnb_book.theory.compare import Protocol
 
 coarse = step_table(
     replace(model, kappa=min(grid_kappas), gamma=max(gamma, 0.1), replicates=max(16, replicates)),
@@ -467,8 +467,8 @@ coarse.style.format("{:.3f}")
 # %% tags=["remove-cell"]
 # What the prose says, checked on the numbers of this run: a page that says otherwise is not built.
 if as_written:
-    from probnb.theory import mse_parts, separability_threshold
-    from probnb.theory.descent import collapsed
+    from probnb_book.theory import mse_parts, separability_threshold
+    from probnb_book.theory.descent import collapsed
 
     mean = 100 * panels["step size"][r"$\eta$ = 0.4"].mse.mean(axis=0)
     assert mean.argmin() == 4 and (mean[1:5] < mean[:4]).all(), mean

@@ -38,7 +38,7 @@ def _predict(given):
     """Predict the probability of outcome 1 for new images, from a model's folder.
 
     The model was kept by the chapter on your own images (book/images.ipynb) or by
-    probnb.experiment.model.save_model.
+    probnb.images.model.save_model.
 
     Writes CSV to standard output, one image a line: path, probability, and a reason in place of the
     probability where an image cannot be read. Progress and a summary go to standard error.
@@ -54,7 +54,7 @@ def _predict(given):
     done.
     """
     from . import store  # torch: after the arguments
-    from .experiment.model import image_entries, load_model, predict_entries
+    from .images.model import image_entries, load_model, predict_entries
 
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
@@ -103,7 +103,7 @@ def _watch(given):
     The exit status is 0 while they can be believed, 4 from the alarm on, 1 if nothing could be
     done.
     """
-    from .report.watch import watch_file
+    from .watch.outcomes import watch_file
 
     kind = Path(given.figure or "x.svg").suffix[1:]
     check_choice(kind, ("svg", "png", "pdf"), "figure: the ending")
@@ -126,8 +126,8 @@ def _export(given):
     predict gives, to 1e-5. What it wants and how to prepare it is printed, and stands in its
     metadata. It needs: pip install 'probnb[export]'
     """
-    from .experiment.export import export_model
-    from .experiment.model import load_model
+    from .images.export import export_model
+    from .images.model import load_model
 
     facts = export_model(load_model(given.model), given.output, given.images, given.key)
     print(*(f"{name}: {value}" for name, value in facts.items()), sep="\n")
@@ -158,7 +158,7 @@ COMMANDS = {
     _export: (
         MODEL, KEY,
         ("output", "the file to write: NAME.onnx", {}),
-        ("--images", "check on these instead of on drawn faces", {}),
+        ("--images", "check on these instead of on patches of colour", {}),
     ),
 }  # fmt: skip
 """What each command takes; its name and its help are its function's."""

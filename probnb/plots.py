@@ -338,7 +338,7 @@ def watch_over_time(table, alpha=0.05):
     Parameters
     ----------
     table : DataFrame
-        From `probnb.metrics.sequential.watch`, or several of them in turn.
+        From `probnb.watch.sequential.watch`, or several of them in turn.
     alpha : float, default=0.05
         The alarm is raised where e reaches 1 / alpha.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from probnb.press import find_chromium
+from probnb_book.publish import find_chromium
 
 try:
     CHROMIUM = find_chromium()

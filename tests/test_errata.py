@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from probnb.metrics import auc, ece, kl_p, ks_error, mse_p, reliability_bins
-from probnb.published import published
-from probnb.scenarios import SCENARIOS, probability
 from probnb.training.cape import p_emp_kernel
+from probnb_book.published import published
+from probnb_book.scenarios import SCENARIOS, probability
 
 
 def test_printed_direction_of_kl_is_infinite_where_a_probability_is_0_or_1():

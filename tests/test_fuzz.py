@@ -188,7 +188,7 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text
 @given(names=st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
 @fuzz(0.4)
 def test_parameters(names):
-    from probnb.notebook import check_parameters
+    from probnb_book.notebook import check_parameters
 
     before = dict(names)
     if not only_named_errors(lambda: check_parameters(names, "seed bins") or True, "parameter"):
@@ -201,7 +201,8 @@ def test_parameters(names):
 @given(path=VALUES)
 @fuzz(0.3)
 def test_paths(path):
-    from probnb.notebook import find_path, results_path
+    from probnb.validation import find_path
+    from probnb_book.notebook import results_path
 
     only_named_errors(lambda: find_path(path, "data_dir"), "data_dir")
     only_named_errors(lambda: results_path(path), "results_dir")

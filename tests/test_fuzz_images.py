@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
-from probnb.data.files import list_files, open_array, read_files
-from probnb.data.images import load_images
-from probnb.data.pictures import decode
+from probnb.images.files import list_files, open_array, read_files
+from probnb.images.folder import load_images
+from probnb.images.pictures import decode
 
-from .data.test_files import CONTENT, PACK
+from .images.test_files import CONTENT, PACK
 from .test_fuzz import fuzz
 
 RNG = np.random.default_rng(0)

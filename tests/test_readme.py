@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from probnb.chapters import claims
-from probnb.experiment import evidence
+from probnb_book import claims, evidence
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBER = r"([-+]?\d+(?:\.\d+)?)"

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from probnb.metrics import brier
-from probnb.scenarios import SCENARIOS
 from probnb.validation import (
     check_choice,
     check_choices,
@@ -20,6 +19,7 @@ from probnb.validation import (
     check_vector,
     check_weights,
 )
+from probnb_book.scenarios import SCENARIOS
 
 PROBABILITIES = {
     "list": [0.25, 0.5, 1],

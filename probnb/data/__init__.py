@@ -1,4 +1,4 @@
-"""Data: the protocol that training expects, and the data sets of the chapters."""
+"""Data: the protocol that training expects."""
 
 from .base import ProbabilityData, Splits
 from .inputs import Bags

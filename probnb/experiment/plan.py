@@ -287,7 +287,7 @@ def configuration(value):
             "part of the name of what is trained with it."
         )
     kind = value if named else type(value)
-    ours = kind.__module__.startswith("probnb.")
+    ours = kind.__module__.split(".")[0] in ("probnb", "probnb_book")
     name = kind.__qualname__ if ours else f"{kind.__module__}.{kind.__qualname__}"
     return [name, {} if named else _fields(value)]
 

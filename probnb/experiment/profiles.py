@@ -54,7 +54,7 @@ class Profile:
         How many values of each hyperparameter are tried, from the first of a method's grid.
     backbone : str
         The pretrained network on whose features heads are trained, see
-        `probnb.training.backbone.Backbone`; ``"none"`` trains a ResNet-18 from random weights.
+        `probnb.pretrained.backbone.Backbone`; ``"none"`` trains a ResNet-18 from random weights.
     layers : {"stages", "last", "both"}
         What is read of it.
     tune : bool

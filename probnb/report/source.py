@@ -14,9 +14,8 @@ from scipy.special import expit
 
 from ..metrics.binning import BINS
 from ..metrics.differences import clustered_mean
-from ..notebook import find_path
 from ..tables import read_table
-from ..validation import check_integer
+from ..validation import check_integer, find_path
 from . import judge
 from .read import check_table, find_roles, kind_of
 
@@ -33,7 +32,7 @@ def read_predictions(
     ----------
     path : path-like, optional
         A file that `probnb.tables.read_table` reads; by default the example of
-        `draw_example`. A relative path follows `probnb.notebook.find_path`.
+        `draw_example`. A relative path follows `probnb.validation.find_path`.
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column that may be one.
     engine : str, optional

@@ -12,7 +12,7 @@ import ibis
 import pyarrow as pa
 import pyarrow.parquet
 
-from ..notebook import find_path
+from ..validation import find_path
 
 BLOCKS = 128
 """Blocks of rows, or of clusters, that intervals rest on."""
@@ -130,7 +130,7 @@ def open_rows(path, engine="duckdb", memory="2GB"):
     ----------
     path : path-like
         A file, a folder (its ``.parquet`` files, or else its ``.csv``), a glob, or an address that
-        the engine reads (``hdfs://...``). Relative ones follow `probnb.notebook.find_path`.
+        the engine reads (``hdfs://...``). Relative ones follow `probnb.validation.find_path`.
     engine : str, default="duckdb"
         ``duckdb``, or the master of a Spark: ``local[2]``, ``spark://host:7077``.
     memory : str, default="2GB"

@@ -15,6 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from .. import metrics
+from ..pretrained.logistic import fit_logistic
 from ..validation import check_choice, check_integer, check_number
 from .batches import (
     clear_unread_taps,
@@ -26,7 +27,6 @@ from .batches import (
     use_fast_layout,
 )
 from .checkpoint import Run
-from .logistic import fit_logistic
 from .losses import CrossEntropy
 from .targets import Observed
 
@@ -65,8 +65,8 @@ class Recipe:
         Decay per step of an exponential average of the weights, which then predicts and is kept in
         their place; 0 for none.
     solver : {"sgd", "convex"}, default="sgd"
-        ``"convex"``: `probnb.training.logistic`, for one layer on features, which uses none of the
-        rest.
+        ``"convex"``: `probnb.pretrained.logistic`, for one layer on features, which uses none of
+        the rest.
     """
 
     epochs: int = 60

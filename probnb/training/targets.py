@@ -22,8 +22,7 @@ import torch
 from .. import store
 from ..calibrators import CALIBRATORS
 from ..data.base import one_hot
-from ..scenarios import draw_outcomes
-from ..validation import check_number
+from ..validation import check_number, check_probabilities
 from .batches import predict_logits, probabilities
 from .cape import Calibrated, HeldOut
 
@@ -293,3 +292,28 @@ def _calibrated(logits, fit, val, calibrator):
     known = fit.logits["best_val"].double().numpy()
     fitted = CALIBRATORS[calibrator]().fit(known, val.outcomes.cpu().numpy(), sample_weight=weights)
     return fitted.predict_proba(logits.numpy())[:, 1]
+
+
+def draw_outcomes(probabilities, seed):
+    """Draw one outcome per probability: y ~ Bernoulli(p).
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n,)
+        Probabilities of outcome 1.
+    seed : int, SeedSequence or Generator
+        Source of randomness; the same seed draws the same outcomes.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Outcomes 0.0 and 1.0, float64.
+
+    Examples
+    --------
+    >>> draw_outcomes([0.0, 1.0, 1.0], seed=0)
+    array([0., 1., 1.])
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    check_probabilities(probabilities.ravel(), "probabilities", empty=True)
+    return (np.random.default_rng(seed).random(probabilities.shape) < probabilities).astype(float)

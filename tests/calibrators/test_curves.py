@@ -25,14 +25,7 @@ from probnb.calibrators import (
     from_dict,
     to_dict,
 )
-from probnb.calibrators.base import (
-    RIDGE,
-    cross_fit_folds,
-    fit_logistic,
-    fit_rising,
-    log_loss,
-    rms,
-)
+from probnb.calibrators.base import RIDGE, cross_fit_folds, fit_logistic, fit_rising, log_loss, rms
 from probnb.calibrators.curves import _columns
 from probnb.calibrators.maps import fit_slope
 

@@ -12,7 +12,7 @@ import pytest
 
 TRAIN = """
 import json, sys
-from probnb.data.faces import load_faces
+from probnb_book.data.faces import load_faces
 from probnb.experiment import run
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile

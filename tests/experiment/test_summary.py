@@ -1,7 +1,7 @@
 import numpy as np
 
-from probnb.experiment.evidence import comparison_table
 from probnb.metrics.resampling import bootstrap
+from probnb_book.evidence import comparison_table
 
 RNG = np.random.default_rng(0)
 P = RNG.random(600)

@@ -1,0 +1,32 @@
+"""``python -m probnb_book COMMAND ...``: what the book makes from a shell; ``--help`` of each."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from probnb.validation import check_choice
+
+COMMANDS = {
+    "ablations": "ablations",
+    "authors": "authors",
+    "cifar10": "cifar10",
+    "claims": "claims",
+    "costs": "costs",
+    "estimators": "estimators",
+    "publish": "publish",
+    "real_world": "real_world.study",
+    "votes": "cifar10.votes",
+}
+"""The module of each command, which has a ``main(arguments)``."""
+
+
+def main(arguments=None):
+    """Run a command; return the exit status."""
+    name, *rest = sys.argv[1:] if arguments is None else arguments or [""]
+    check_choice(name, COMMANDS, "command")
+    return import_module(f"{__package__}.{COMMANDS[name]}").main(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The data sets of the chapters; each returns `probnb.data.Splits`."""

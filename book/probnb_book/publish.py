@@ -1,0 +1,383 @@
+"""What is handed on: pages that can be heard, one PDF, an archive with checksums, a single page.
+
+``python -m probnb_book publish pdf`` prints the pages that ``make book`` built through headless
+Chromium into ``book.pdf``; ``python -m probnb_book publish archive`` puts book and stored results
+into ``probnb-VERSION.zip``; ``python -m probnb_book publish page out.ipynb`` writes ``out.html``:
+an executed notebook as the book would show it, with code folded and mathematics set, as one file
+that opens without a network. As an extension of Sphinx the module mends what theme and extensions
+leave.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import hashlib
+import html
+import mimetypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import files
+from itertools import accumulate
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import nbclient
+import nbformat
+import yaml
+from docutils import nodes
+from jupyter_cache.executors import utils as executors
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from probnb import __version__, store
+from probnb.validation import check_choice
+
+__all__ = ["print_pdf", "write_archive", "write_page"]
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = ROOT / "book" / "_build" / "html"
+KEPT = ("results", "CITATION.cff", "LICENSE", "README.md", "requirements.txt", "book.pdf")
+"""What an archive holds beside the book, where it is there."""
+
+MENDS = (  # in every built page
+    # a script that is declared twice, and would ask a network
+    (r"<script>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>", ""),
+    # names that hide the words that are seen, and roles that do not fit their elements
+    (r' aria-label="Toggle hidden content"|(?<=search-button__button pst-js-only") title="Search" '
+     r'aria-label="Search"(?=[^>]*>\s*<i [^>]*></i>\s*<span)', ""),
+    (r'(<i [^>]*class="theme-switch [^>]*) title="[^"]*"', r"\1"),
+    (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
+)  # fmt: skip
+
+_CONTENTS = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Contents</title><style>
+@page {{size: A4; margin: 25mm}} body {{font: 12pt sans-serif}} a {{color: inherit}}
+p {{display: flex; justify-content: space-between}}</style><h1>{title}</h1>{lines}</html>"""
+_NUMBERS = """<!DOCTYPE html><meta charset="utf-8"><style>@page {{size: A4; margin: 0}}
+body {{margin: 0; font: 9pt sans-serif}} div {{height: 296mm; break-after: page; display: flex;
+align-items: end; justify-content: center}} span {{margin-bottom: 8mm}}</style>{lines}"""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_STYLES = re.compile(r'<link[^>]*href="(_static/[^"?]+\.css)[^>]*>')
+_PICTURE = re.compile(r'src="(_images/[^"]+)"')
+_CITED = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
+_FRAME = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>{styles}</style><style>
+body {{display: block; padding: 1.5rem}} article {{max-width: 60rem; margin: auto}}
+.headerlink {{display: none}}</style><script>document.documentElement.dataset.theme =
+matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+MathJax = {{options: {{processHtmlClass: "math", ignoreHtmlClass: ".*"}}}}</script>
+<script>{mathjax}</script></head><body>{article}</body></html>
+"""
+
+
+def setup(app):
+    """Mend the pages once Sphinx has written them; name those whose code failed."""
+    executors.executenb = _execute
+    app.connect("source-read", read_failure)
+    app.connect("doctree-resolved", show_failure)
+    app.connect("build-finished", lambda app, error: error or mend(app.outdir))
+    app.connect("build-finished", lambda app, error: error or report_failures(app))
+    return {"parallel_read_safe": True}
+
+
+def failure(app, page):
+    """Return the traceback of a page whose code failed, None where it ran or was not run."""
+    run = app.env.nb_metadata.get(page, {}).get("exec_data")
+    return None if run is None or run["succeeded"] else (run["traceback"] or "no traceback")
+
+
+def _execute(notebook, **settings):
+    """Run a notebook; a kernel that dies, for want of memory say, fails its page, not the book."""
+    try:
+        return nbclient.execute(notebook, **settings)
+    except DeadKernelError as error:
+        raise CellExecutionError(str(error), "DeadKernelError", str(error)) from error
+
+
+def read_failure(app, page, source):
+    """Let a page that is no notebook fail by itself: one that says so stands in its place."""
+    if app.env.doc2path(page).endswith(".ipynb"):
+        try:
+            nbformat.reads(source[0], as_version=4)
+        except (ValueError, nbformat.ValidationError) as error:
+            said = f"{page}.ipynb is no notebook: {str(error)[:200]}"
+            cells = [new_markdown_cell(f"# {page}"), new_code_cell(f"raise ValueError({said!r})")]
+            source[0] = nbformat.writes(new_notebook(cells=cells))
+
+
+def show_failure(app, doctree, page):
+    """Put a failed page's error in a box under its title, since its cell may be one not shown."""
+    traceback = failure(app, page)
+    if traceback is not None:
+        said = "The code of this page failed. What comes after the cell that failed is missing."
+        last = [line for line in _COLOUR.sub("", traceback).splitlines() if line.strip()][-1]
+        box = nodes.error("", nodes.paragraph(text=said), nodes.literal_block(text=last))
+        title = doctree.next_node(nodes.title)
+        title.parent.insert(title.parent.index(title) + 1, box)
+
+
+def report_failures(app):
+    """End the build with the names of the pages that failed, and not with 0."""
+    failed = [page for page in sorted(app.env.found_docs) if failure(app, page) is not None]
+    if failed:
+        app.statuscode = 1
+        # after jupyter-book's own last words
+        atexit.register(print, f"Pages that failed: {', '.join(failed)}. The others are built.",
+                        file=sys.stderr)  # fmt: skip
+
+
+def mend(folder):
+    """Apply `MENDS` to every page of a folder."""
+    for page in Path(folder).glob("*.html"):
+        text = mended = page.read_text(encoding="utf-8")
+        for pattern, new in MENDS:
+            mended = re.sub(pattern, new, mended, flags=re.DOTALL)
+        if mended != text:
+            page.write_text(mended, encoding="utf-8")
+
+
+def pages_of(contents=ROOT / "_toc.yml"):
+    """List the pages of a table of contents in their order, by the caption they stand under."""
+    toc = yaml.safe_load(Path(contents).read_text(encoding="utf-8"))
+    parts = {part["caption"]: [c["file"] for c in part["chapters"]] for part in toc["parts"]}
+    return {"": [toc["root"]], **parts}
+
+
+def find_chromium():
+    """Return Chromium's path: that of the environment's ``CHROME``, or the one that is there.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    names, own = ("chromium", "chromium-browser", "google-chrome"), os.environ.get("CHROME", "")
+    for found in filter(None, map(shutil.which, (own, *names))):
+        return found
+    others = f"none of {', '.join(names)} is on the path"
+    raise FileNotFoundError(
+        f"CHROME must be the path of Chromium or Chrome; got {own!r}, and {others}."
+    )
+
+
+def print_pdf(built=BUILT, path=ROOT / "book.pdf", contents=ROOT / "_toc.yml"):
+    """Print a built book: contents, then every page in their order, with page numbers and links.
+
+    Parameters
+    ----------
+    built : path-like
+        Folder of the built pages.
+    path : path-like
+        The PDF.
+    contents : path-like
+        The book's ``_toc.yml``.
+
+    Returns
+    -------
+    dict of str to int
+        The number of the first page of each chapter.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a page is not built or there is no Chromium.
+    """
+    from pypdf import PdfReader, PdfWriter
+
+    built, parts = Path(built).resolve(), pages_of(contents)
+    names = [name for chapters in parts.values() for name in chapters]
+    missing = [name for name in names if not (built / f"{name}.html").is_file()]
+    if missing:
+        raise FileNotFoundError(f"built must hold every page; {built} lacks {', '.join(missing)}.")
+    titles = {name: _title(built / f"{name}.html") for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        folder, whole = Path(folder), PdfWriter()
+        printed = [PdfReader(_print(built / f"{name}.html", folder)) for name in names]
+        lengths = [2, *(len(pdf.pages) for pdf in printed)]  # after one page of contents
+        starts = dict(zip(names, accumulate(lengths)))
+        lines = [f"<h3>{html.escape(part)}</h3>" + "".join(
+                     f'<p><a href="{(built / n).as_uri()}.html">{titles[n]}</a> {starts[n]}</p>'
+                     for n in chapters)
+                 for part, chapters in parts.items()]  # fmt: skip
+        contents = _CONTENTS.format(title=titles[names[0]], lines="".join(lines))
+        whole.append(_print(folder / "contents.html", folder, contents), import_outline=False)
+        for pdf in printed:
+            whole.append(pdf)  # with the outline of its headings
+        lines = "".join(f"<div><span>{k + 1}</span></div>" for k in range(len(whole.pages)))
+        lines = _NUMBERS.format(lines=lines)
+        numbers = PdfReader(_print(folder / "numbers.html", folder, lines))
+        for page, number in zip(whole.pages, numbers.pages):
+            page.merge_page(number)
+            _link(page, whole, built.as_uri(), starts)
+        whole.add_metadata({"/Title": html.unescape(titles[names[0]])})
+        whole.compress_identical_objects()
+        store.replace_file(path, whole.write)
+    return starts
+
+
+def _print(page, folder, text=None):
+    """One page as PDF; the clock runs ahead until its mathematics is set."""
+    if text is not None:
+        page.write_text(text, encoding="utf-8")
+    path = folder / f"{page.stem}.pdf"
+    options = ["--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",
+               "--disable-background-networking", "--generate-pdf-document-outline",
+               "--virtual-time-budget=60000", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
+    command = [find_chromium(), *options, f"--print-to-pdf={path}", page.as_uri()]
+    return _made(path, f"{page} was not printed", command, timeout=600)
+
+
+def _made(path, otherwise, command, **settings):
+    """Run a command that makes a file."""
+    done = subprocess.run(command, capture_output=True, text=True, **settings)
+    if not path.exists():
+        raise RuntimeError(f"{otherwise}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    return path
+
+
+def _title(page):
+    title = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    return re.split(r"\s+(?:—|&#8212;)\s+", title.strip())[0]
+
+
+def _link(page, whole, base, starts):
+    """Turn links between the book's pages into jumps; those to its other files, to the contents."""
+    from pypdf.generic import ArrayObject, DictionaryObject, NameObject
+
+    for note in [note.get_object() for note in page.get("/Annots", [])]:
+        address = note.get("/A", {}).get("/URI", "")
+        if address.startswith("file:"):
+            name = address.removeprefix(f"{base}/").split("#")[0].removesuffix(".html")
+            target = whole.pages[starts.get(name, 1) - 1].indirect_reference
+            go = {"/S": NameObject("/GoTo"), "/D": ArrayObject([target, NameObject("/Fit")])}
+            note[NameObject("/A")] = DictionaryObject({NameObject(k): v for k, v in go.items()})
+
+
+def write_archive(path=None, built=BUILT, root=ROOT):
+    """Pack the built book and the stored results, with the SHA-256 of every file in ``SHA256SUMS``.
+
+    Unpacked, ``sha256sum -c SHA256SUMS`` in the folder says whether all of it is as it was.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The archive; by default ``probnb-VERSION.zip`` in the project's folder.
+    built : path-like
+        Folder of the built pages.
+    root : path-like
+        The project's folder, for what `KEPT` names.
+
+    Returns
+    -------
+    pathlib.Path
+        The archive, whole or not there at all.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the book is not built.
+    """
+    root, stem = Path(root), f"probnb-{__version__}"
+    path = root / f"{stem}.zip" if path is None else Path(path)
+    if not Path(built, "index.html").is_file():
+        raise FileNotFoundError(f"built must hold a built book (make book); got {built}.")
+    found = {f"book/{p.relative_to(built).as_posix()}": p for p in Path(built).rglob("*")}
+    for kept in (root / name for name in KEPT):
+        found |= {p.relative_to(root).as_posix(): p for p in (kept, *kept.rglob("*"))}
+    found = {name: p for name, p in sorted(found.items()) if p.is_file()}
+
+    sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {name}\n" for name, p in found.items()]
+
+    def write(file):
+        with ZipFile(file, "w", ZIP_DEFLATED, strict_timestamps=False) as archive:
+            for name, source in found.items():
+                archive.write(source, f"{stem}/{name}")
+            archive.writestr(f"{stem}/SHA256SUMS", "".join(sums))
+
+    store.replace_file(path, write)
+    return path
+
+
+def write_page(notebook, page=None):
+    """Write a notebook with its outputs as one HTML file.
+
+    Parameters
+    ----------
+    notebook : path-like
+        An executed notebook; it is not run again.
+    page : path-like, optional
+        Where to; by default beside the notebook, with the ending ``.html``.
+
+    Returns
+    -------
+    pathlib.Path
+        The file, whole or not there at all.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such notebook.
+    RuntimeError
+        If jupyter-book does not build it; with what it said.
+    """
+    notebook = Path(notebook)
+    if notebook.suffix != ".ipynb" or not notebook.is_file():
+        raise FileNotFoundError(f"notebook must be an .ipynb file; found none at {notebook}.")
+    page = notebook.with_suffix(".html") if page is None else Path(page)
+    with tempfile.TemporaryDirectory() as folder:
+        text = _one_file(_build(notebook, Path(folder)))
+    store.replace_file(page, lambda path: Path(path).write_text(text, encoding="utf-8"))
+    return page
+
+
+def _build(notebook, folder):
+    """Let jupyter-book build the page by itself, with the book's settings."""
+    content = nbformat.read(notebook, as_version=4)
+    if any("{cite}" in cell["source"] for cell in content["cells"]):
+        content["cells"].append(new_markdown_cell(_CITED))
+    nbformat.write(content, folder / "page.ipynb")
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    settings["execute"] = {"execute_notebooks": "off", "stderr_output": "remove"}
+    shutil.copy(ROOT / "book" / "references.bib", folder)
+    for ours in ("html_static_path", "html_css_files", "html_js_files"):
+        settings["sphinx"]["config"].pop(ours, None)
+    (folder / "_config.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    run = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", run, "build", "page.ipynb", "--quiet"]
+    command += ["--config", "_config.yml", "--path-output", "site"]
+    page = folder / "site" / "_build" / "_page" / "page" / "html" / "page.html"
+    return _made(page, f"{notebook} was not built", command, cwd=folder)
+
+
+def _one_file(page):
+    """The article of a built page with its styles, pictures and mathematics inside."""
+    html, built = page.read_text(encoding="utf-8"), page.parent
+    article = re.search(r"<article.*</article>", html, re.DOTALL).group()
+    article = re.sub(r"<script.*?</script>", "", article, flags=re.DOTALL)
+    article = _PICTURE.sub(lambda found: f'src="{_embedded(built / found.group(1))}"', article)
+    sheets = [(built / name).read_text(encoding="utf-8") for name in _STYLES.findall(html)]
+    sheets.append((ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8"))
+    shipped = files("sphinx-mathjax-offline")
+    (mathjax,) = (f.locate() for f in shipped if str(f).endswith("mathjax/tex-svg.js"))
+    return _FRAME.format(
+        title=re.search(r"<title>(.*?)</title>", html, re.DOTALL).group(1),
+        styles=re.sub(r"url\((?![\"']?data:)[^)]*\)", "none", "\n".join(sheets)),
+        mathjax=Path(mathjax).read_text(encoding="utf-8").replace("</script", "<\\/script"),
+        article=article,
+    )
+
+
+def _embedded(path):
+    kind = mimetypes.guess_type(path.name)[0]
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def main(arguments):
+    """Print what was made."""
+    makes = {"pdf": print_pdf, "archive": write_archive, "page": write_page}
+    print(makes[check_choice((arguments or [""])[0], makes, "command")](*arguments[1:]))

@@ -1,0 +1,250 @@
+"""A kept model as one file for other programs: from pixels to the calibrated probability.
+
+ONNX runs in Python, C++, Java, C#, JavaScript and on phones. What is inside is what
+`KeptModel.predict` does; a file gets its name once it has given the same numbers.
+
+Resizing stays outside, in the recipe that the file carries. ONNX's antialiased ``Resize`` is off
+Pillow's by up to 6 levels of 255, and even in Pillow's two passes, rounded between, by a level
+somewhere in one image of five, which is more than a probability's fifth digit bears.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import interpolate, logsigmoid
+
+from .. import __version__, store
+from ..calibrators import CALIBRATORS
+from ..metrics.registry import CLIP
+from .model import image_entries, prepared
+from .pictures import ASPECTS
+
+__all__ = ["GRAPHS", "Whole", "export_model"]
+
+TOLERANCE = 1e-5
+"""Largest difference from `predict`: in the probability, or before a calibrator that jumps."""
+
+CHECKED = 1000
+"""Images on which a file is held against `predict`."""
+
+
+def _tensor(values):
+    """A constant of the graph; one that is a Python number loses half its digits in ONNX."""
+    return torch.tensor(np.asarray(values, np.float64))
+
+
+def _beta(s, *numbers):
+    a, b, c = map(_tensor, numbers)
+    return torch.sigmoid(a * logsigmoid(s) - b * logsigmoid(-s) + c)
+
+
+def _dirichlet(c, z, s):
+    (b, a), (first, second) = np.diag(c.weights_), c.intercepts_
+    return _beta(s, a, b, second - first)
+
+
+def _mixture(c, z, s):
+    first, second, third = map(_tensor, c.weights_)
+    p = first * torch.sigmoid(s / _tensor(c.temperature_)) + second * torch.sigmoid(s) + third / 2
+    return p if c.thresholds_ is None else lines(p, c.thresholds_, c.values_)
+
+
+def steps(x, edges, values, above=torch.ge):
+    """Return the value of each step; `edges` belong to the one above, with `torch.gt` below."""
+    return _tensor(values)[above(x[:, None], _tensor(edges)).sum(1)]
+
+
+def lines(x, places, values):
+    """Interpolate as `numpy.interp` does."""
+    places, values = _tensor([*places, np.inf]), _tensor([*values, values[-1]])
+    right = (x[:, None] >= places).sum(1).clamp(1, len(places) - 1)
+    (start, end), (low, high) = ((each[right - 1], each[right]) for each in (places, values))
+    return low + ((x - start) / (end - start)).clamp(0, 1) * (high - low)
+
+
+def _curve(c, z, s):
+    """Cubics between the knots, straight beyond."""
+    x = s - steps(s, c.knots_, [c.knots_[0], *c.knots_])
+    cubed, squared, rise, start = (steps(s, c.knots_, each) for each in c.cubics().T)
+    return torch.sigmoid(((cubed * x + squared) * x + rise) * x + start)
+
+
+def _venn_abers(c, z, s):
+    high = steps(s, c.thresholds_, c.upper_, torch.gt)
+    return high / (1 - steps(s, c.thresholds_, c.lower_) + high)
+
+
+GRAPHS = {
+    "temperature": lambda c, z, s: torch.sigmoid(s / _tensor(c.temperature_)),
+    "platt": lambda c, z, s: torch.sigmoid(z @ _tensor(c.coef_[0]) + _tensor(c.intercept_[0])),
+    "beta": lambda c, z, s: _beta(s, c.a_, c.b_, c.c_),
+    "dirichlet": _dirichlet,
+    "mixnmatch": _mixture,
+    "mixnmatch_isotonic": _mixture,
+    "isotonic": lambda c, z, s: lines(s, c.thresholds_, c.values_),
+    "histogram": lambda c, z, s: steps(s, c.edges_, c.probabilities_),
+    "quadratic": _curve,
+    "spline": _curve,
+    "venn_abers": _venn_abers,
+}
+"""Each calibrator in torch, by its name in `CALIBRATORS`: from itself, logits (n, 2) and log-odds
+(n,), float64, to probabilities. `steps` and `lines` serve whatever follows the data."""
+
+
+class Whole(nn.Module):
+    """What `KeptModel.predict` computes, as one graph.
+
+    Parameters
+    ----------
+    model : probnb.images.model.KeptModel
+        One of images.
+
+    Raises
+    ------
+    ValueError
+        If its calibrator has no entry in `GRAPHS`.
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self.calibrator, kind = model.calibrator, type(model.calibrator)
+        self.graph = {CALIBRATORS[name]: graph for name, graph in GRAPHS.items()}.get(kind)
+        if self.graph is None and self.calibrator is not None:
+            allowed = f"one of {', '.join(GRAPHS)} for export"
+            raise ValueError(f"calibrator must be {allowed}; got {kind.__name__}.")
+        self.networks = nn.ModuleList(model.networks())
+        for name, part in zip(("mean", "deviation"), model.scale):
+            self.register_buffer(name, part.float())
+
+    def forward(self, images):
+        """Return probabilities (n,), float64, of uint8 images (n, height, width, channels)."""
+        x = (images.permute(0, 3, 1, 2).float() - self.mean) / self.deviation
+        logits = torch.stack([net(x) for net in self.networks]).double()
+        p, z = logits.softmax(2)[:, :, 1].mean(0), logits[0]
+        if self.calibrator is None:
+            return p
+        if len(self.networks) > 1:
+            half = p.clamp(_tensor(CLIP), _tensor(1 - CLIP)).logit() / 2
+            z = torch.stack([-half, half], 1)
+        return self.graph(self.calibrator, z, z[:, 1] - z[:, 0])
+
+
+def export_model(model, output, images=None, key=None):
+    """Write a model as a file that needs no probnb, checked before it gets its name.
+
+    Parameters
+    ----------
+    model : probnb.images.model.KeptModel
+        One of images, from `probnb.images.model.load_model`.
+    output : path-like
+        ``NAME.onnx``, with the output ``probability``. A file that is there is replaced.
+    images, key : path-like, str, optional
+        Images to check it on, as `probnb.images.model.predict_images` takes them; the first
+        1,000 are. By default 1,000 blurred patches of colour, of the model's size.
+
+    Returns
+    -------
+    dict of str to str
+        What the file says of itself, such as its input ``images`` and the lines of Python that
+        ``prepare`` one, and with it ``difference``, the largest from `predict`, and ``checked``, of
+        how many images.
+
+    Raises
+    ------
+    ImportError
+        If a package is missing.
+    ValueError
+        If `output` has another suffix, the model is not one of images, its calibrator cannot be
+        exported, or a probability differs from `predict`'s by more than 1e-5. Only where a
+        calibrator jumps, isotonic regression or bins, may it be that of log-odds 1e-5 beside.
+    """
+    path = Path(output).expanduser()
+    if path.suffix != ".onnx" or path.is_dir():
+        raise ValueError(f"output must be a file, NAME.onnx; got {str(output)!r}.")
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        if find_spec(name) is None:
+            raise ImportError(f"export needs the package {name}: pip install 'probnb[export]'.")
+    if model.size is None:
+        raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    whole, facts, pixels = Whole(model).eval(), _facts(model), _pixels(model, images, key)
+    example = torch.zeros(2, model.size, model.size, model.channels, dtype=torch.uint8)
+    checked = {}
+
+    def write(file):
+        checked.update(_check(model, _onnx(whole, example, file, facts), pixels))
+
+    store.replace_file(path, write)
+    return facts | checked
+
+
+def _facts(model):
+    """What the file says of itself."""
+    size, how = model.size, ASPECTS[model.aspect]
+    resize = f"{how.__module__.removeprefix('PIL.')}.{how.__qualname__}"
+    return {
+        "made_by": f"probnb {__version__}, torch {torch.__version__}",
+        "model": f"{len(model.members)} x {model.network.name} {dict(model.network.settings)}",
+        "calibrator": getattr(model.calibrator, "label", "none"),
+        "probability": "float64 (n,), of outcome 1",
+        "images": f"uint8 (n, {size}, {size}, {model.channels}), RGB",
+        "prepare": f"""
+# 8 bits a channel, no transparency, no colour profile: `probnb predict` reads others as well
+import numpy as np
+from PIL import Image, ImageOps
+image = Image.open(path)
+image.draft("RGB", ({2 * size}, {2 * size}))
+image = ImageOps.exif_transpose(image).convert("RGB")
+images = np.asarray({resize}(image, ({size}, {size}), Image.Resampling.BICUBIC))[None]""",
+    }
+
+
+def _pixels(model, images, key):
+    """The images to check on, (n, channels, size, size)."""
+    if images is None:
+        coarse = torch.rand(CHECKED, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+        sizes = {"size": (model.size, model.size), "mode": "bilinear"}
+        return (255 * interpolate(coarse, **sizes)).to(torch.uint8).numpy()
+    every = chain.from_iterable(prepared(model, image_entries(images, key)[1]))
+    if not (good := [*islice((image for _, image, _ in every if image is not None), CHECKED)]):
+        raise ValueError(f"images: none of {str(images)!r} can be read.")
+    return np.stack(good)
+
+
+def _onnx(whole, example, path, facts):
+    """Write the file; return what computes with it."""
+    import onnxruntime
+
+    program = torch.onnx.export(
+        whole, (example,), input_names=["images"], output_names=["probability"],
+        dynamic_shapes=({0: "n"},), dynamo=True, verbose=False,
+    )  # fmt: skip
+    program.model.metadata_props.update(facts)
+    path.write_bytes(program.model_proto.SerializeToString())
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    return lambda images: session.run(["probability"], {"images": images})[0]
+
+
+@torch.no_grad()
+def _check(model, call, pixels):
+    """Hold a file against `predict`."""
+    images = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
+    p = np.concatenate([call(block) for block in np.array_split(images, -(-len(images) // 100))])
+    logits = model.logits(pixels, "cpu")
+    beside = TOLERANCE * (1 + np.abs(logits).max(axis=(0, 2)))[:, None] * [0, 1]
+    low, expected, high = (model.probabilities(logits + step) for step in (-beside, 0, beside))
+    off = np.abs(p - expected)
+    beyond = np.maximum(np.minimum(low, high) - p, p - np.maximum(low, high))
+    jump = (off > TOLERANCE) & (beyond < TOLERANCE)
+    difference = off[~jump].max(initial=0)
+    if not difference <= TOLERANCE:  # nor NaN
+        told = f"one differs from predict by {difference:.1e}, more than {TOLERANCE:.0e}"
+        raise ValueError(f"output: of {len(p):,} images {told}; nothing is written.")
+    spread = f"probabilities {expected.min():.3f} to {expected.max():.3f}"
+    jumps = f"; at {jump.sum()} rounding decides, where the calibrator jumps" * bool(jump.any())
+    return {"difference": f"{difference:.1e}", "checked": f"{len(p):,} images, {spread}{jumps}"}

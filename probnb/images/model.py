@@ -1,0 +1,401 @@
+"""A trained network with its calibrator, to keep in one folder and to predict new images with.
+
+Nothing in the folder is pickle. It holds the weights (safetensors) and ``model.json``: how to
+prepare an image, which network it is, its calibrator, what it was trained on and by which version,
+and a checksum of every file. ``MODEL_CARD.md`` beside it is for readers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import uuid
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+from scipy.special import softmax
+
+from .. import __version__, calibrators, store
+from ..calibrators import logits_from_probabilities
+from ..data.base import ProbabilityData
+from ..training.batches import make_fabric, predict_logits
+from ..training.models import NETWORKS, Network, network
+from .card import model_card
+from .files import LINKED, PICTURE, is_array, list_files, open_array, read_files
+from .pictures import try_to_decode
+
+__all__ = ["KeptModel", "check_model_folder", "load_model", "predict_images", "save_model"]
+
+log = logging.getLogger(__name__)
+
+FORMAT = 2
+RECORD, CARD = "model.json", "MODEL_CARD.md"
+
+
+@dataclass(frozen=True, eq=False)
+class KeptModel:
+    """A network, or the members of an ensemble, with the map that calibrates it.
+
+    Parameters
+    ----------
+    network : Network
+        Which network it is.
+    members : tuple of dict of str to torch.Tensor
+        Weights of each member; an ensemble's probabilities are averaged.
+    channels : int
+        Channels (or features) of its inputs.
+    scale : tuple of torch.Tensor, optional
+        Mean and standard deviation per channel of uint8 images.
+    calibrator : estimator, optional
+        A fitted one of `probnb.calibrators`.
+    size : int, optional
+        Height and width of its images.
+    aspect : {"crop", "pad", "stretch"}, default="crop"
+        What happens to an image that is not square.
+    record : dict
+        Provenance: anything that JSON can hold.
+
+    Examples
+    --------
+    >>> from probnb.training.models import network
+    >>> spec = network("mlp", hidden=(4,))
+    >>> model = KeptModel(spec, (spec.build(torch.zeros(2, 3)).state_dict(),), channels=3)
+    >>> model.predict(torch.zeros(5, 3)).shape
+    (5,)
+    """
+
+    network: Network
+    members: tuple
+    channels: int
+    scale: tuple | None = None
+    calibrator: object = None
+    size: int | None = None
+    aspect: str = "crop"
+    record: dict = field(default_factory=dict)
+    _built: dict = field(default_factory=dict, init=False, repr=False)
+
+    def predict(self, inputs, device="auto", batch_size=256):
+        """Return the probability of outcome 1 for each row.
+
+        In full precision, which gives the same probabilities to 1e-5 on any device, whatever
+        precision the network was trained in; bfloat16 is off by hundredths where a network is sure
+        of itself.
+
+        Parameters
+        ----------
+        inputs : torch.Tensor, array or probnb.data.ProbabilityData, of n rows
+            uint8 images of the model's size, (n, channels, size, size), or what else it was
+            trained on.
+        device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+            Where to compute.
+        batch_size : int, default=256
+            Rows at a time.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            float64.
+        """
+        return self.probabilities(self.logits(inputs, device, batch_size))
+
+    def probabilities(self, logits):
+        """Return the probabilities that follow from `logits`: averaged, then calibrated."""
+        if self.calibrator is None or not logits.shape[1]:
+            return softmax(logits, axis=2)[:, :, 1].mean(axis=0)
+        return self.calibrator.predict_proba(map_input(logits))[:, 1]
+
+    def logits(self, inputs, device="auto", batch_size=256):
+        """Return the logits of each member before calibration, (members, n, 2)."""
+        data = inputs
+        if not isinstance(data, ProbabilityData):
+            data = ProbabilityData(inputs, torch.zeros(len(inputs)))
+        (channels, *sides), kind = data.inputs.shape[1:], str(data.inputs.dtype)
+        if channels != self.channels:
+            raise ValueError(f"inputs must have {self.channels} channels; got {channels}.")
+        if self.size and sides and (sides != [self.size] * 2 or "uint8" not in kind):
+            size = f"{self.size} x {self.size}"
+            raise ValueError(f"inputs must be uint8 of {size} pixels; got {kind} of {sides}.")
+        if not len(data):
+            return np.zeros((len(self.members), 0, 2))
+        if device not in self._built:
+            fabric = make_fabric(device, "32-true")
+            self._built[device] = fabric, [fabric.setup(net) for net in self.networks()]
+        fabric, networks = self._built[device]
+        data = replace(data, scale=self.scale).to(fabric.device)
+        with torch.backends.cudnn.flags(allow_tf32=False):  # ten bits, as in half precision
+            logits = [predict_logits(fabric, net, data, batch_size) for net in networks]
+        return np.array([z.cpu().double().numpy() for z in logits])
+
+    def crossing(self, threshold, mean=None):
+        """Return the log-odds (of an ensemble's mean) from which on at least `threshold` is said.
+
+        See `probnb.calibrators.crossing`, which has the rest: without a calibrator, the log-odds
+        of the threshold.
+        """
+        return calibrators.crossing(self.calibrator, threshold, mean)
+
+    def networks(self):
+        """Return the network of each member, in float32 whatever precision it was kept in."""
+        networks = []
+        for weights in self.members:
+            networks.append(self.network.build(torch.empty(1, self.channels), bare=True))
+            networks[-1].load_state_dict(weights)
+        return networks
+
+    def calibrated(self, calibrator, data, logits=None):
+        """Return the same model with a calibrator fitted to it on validation data."""
+        x = map_input(self.logits(data) if logits is None else logits)
+        given = {} if data.weights is None else {"sample_weight": data.weights.cpu().numpy()}
+        return replace(self, calibrator=calibrator.fit(x, data.outcomes.cpu().numpy(), **given))
+
+
+def map_input(logits):
+    """What a calibrator is fitted to: logits, or for an average those of its probabilities."""
+    if len(logits) == 1:
+        return logits[0]
+    p = softmax(logits, axis=2)[:, :, 1].mean(axis=0)
+    return logits_from_probabilities(p)
+
+
+def save_model(folder, model, card=None):
+    """Write a model to a folder of its own, with a card, whole or not at all.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to. A model that lies there is replaced; another folder is refused.
+    model : KeptModel
+        Its network must be one of `probnb.training.models.NETWORKS`: a folder of numbers cannot
+        hold the code of another.
+    card : str, optional
+        The text of ``MODEL_CARD.md``; by default what `probnb.images.card.model_card` says
+        of the model alone. It has no checksum: whoever uses a model may add to it.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder.
+    """
+    if not isinstance(model.network.kind, str):
+        raise ValueError(
+            f"model: network must be one of {', '.join(NETWORKS)} to be kept without code; got "
+            f"{model.network.name}."
+        )
+    folder = check_model_folder(folder)
+    own = uuid.uuid4().hex  # other machines may write here
+    temporary, old = (folder.with_name(f"{folder.name}.{own}.{k}") for k in ("tmp", "old"))
+    try:
+        _write(temporary, model)
+        (temporary / CARD).write_text(model_card(model) if card is None else card, "utf-8")
+        if folder.exists():
+            os.replace(folder, old)
+        os.replace(temporary, folder)
+    except BaseException:
+        if old.exists() and not folder.exists():
+            os.replace(old, folder)
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def check_model_folder(folder):
+    """Return where a model can be kept, before anything is trained for it; else ValueError."""
+    folder = Path(folder).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"model_dir must be a folder; {folder} is a file.")
+    if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).exists():
+        raise ValueError(f"model_dir must be empty or hold a model; {folder} holds something else.")
+    return folder
+
+
+def _write(folder, model):
+    for i, weights in enumerate(model.members):
+        store.save(folder / f"member-{i}.safetensors", weights, {"member": i})
+    content = {
+        "format": FORMAT,
+        "version": __version__,
+        "network": {"name": model.network.name, "settings": dict(model.network.settings)},
+        "channels": model.channels,
+        "scale": model.scale and [part.flatten().tolist() for part in model.scale],
+        "calibrator": model.calibrator and calibrators.to_dict(model.calibrator),
+        "size": model.size,
+        "aspect": model.aspect,
+        "record": model.record,
+        "files": {path.name: _sum(path.read_bytes()) for path in sorted(folder.iterdir())},
+    }
+    content = json.loads(json.dumps(content, default=store.plain))  # what a reader of it will see
+    text = json.dumps(content | {"sum": store.key(content)}, indent=1)
+    (folder / RECORD).write_text(text + "\n")
+
+
+def load_model(folder):
+    """Read a model that `save_model` wrote, after checking every byte of it.
+
+    Parameters
+    ----------
+    folder : path-like
+        The model's folder.
+
+    Returns
+    -------
+    KeptModel
+        On the CPU, in the precision of its weights.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder or a file of it is missing.
+    ValueError
+        If a file is damaged (a single flipped bit suffices), or of a version with another format.
+    """
+    folder = Path(folder).expanduser()
+    record = _read_record(folder / RECORD)
+    for name, expected in record["files"].items():
+        path = folder / Path(name).name
+        if _sum(path.read_bytes()) != expected:
+            raise ValueError(f"model: {path} is damaged; copy it again from where it came.")
+    calibrator, scale = record["calibrator"], record["scale"]
+    shape = (1, -1) if record["size"] is None else (1, -1, 1, 1)
+    members = [f"member-{i}.safetensors" for i in range(len(record["files"]))]
+    return KeptModel(
+        network(record["network"]["name"], **record["network"]["settings"]),
+        tuple(store.load(folder / name)[0] for name in members),
+        record["channels"],
+        scale and tuple(torch.tensor(part).reshape(shape) for part in scale),
+        calibrator and calibrators.from_dict(calibrator),
+        record["size"],
+        record["aspect"],
+        record["record"],
+    )
+
+
+def _read_record(path):
+    if not path.is_file():
+        raise FileNotFoundError(f"model must be a folder with a {RECORD}; {path} is not there.")
+    try:
+        record = json.loads(path.read_bytes())
+        damaged = record.pop("sum") != store.key(record)
+    except (ValueError, KeyError, TypeError, AttributeError):  # JSON, or its encoding
+        damaged = True
+    if damaged:
+        raise ValueError(f"model: {path} is damaged or was edited: its checksum does not fit.")
+    if record["format"] != FORMAT:
+        raise ValueError(
+            f"model: {path} was written by probnb {record['version']}, which has another format "
+            f"than this, {__version__}: read it with that version."
+        )
+    return record
+
+
+def _sum(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def predict_images(model, images, device="auto", batch_size=256, key=None):
+    """Predict for every image of a folder, an archive or an array, batch by batch.
+
+    Parameters
+    ----------
+    model : KeptModel
+        From `probnb.images.model.load_model`.
+    images : path-like
+        A single image, a folder, a tar or zip, or an array; see `probnb.images.folder`.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where to compute.
+    batch_size : int, default=256
+        Images at a time.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Yields
+    ------
+    name : str or int
+        The image's file, or its row.
+    probability : float or None
+        Of outcome 1; None for an image that cannot be read.
+    reason : str or None
+        Why not.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at `images`.
+    ValueError
+        If it holds no images at all.
+    """
+    _, entries = image_entries(images, key)
+    yield from predict_entries(model, entries, device, batch_size)
+
+
+def predict_entries(model, entries, device="auto", batch_size=256):
+    """As `predict_images`, for the entries that `image_entries` found."""
+    if model.size is None:
+        raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    for block in prepared(model, entries, batch_size):
+        good = [image for _, image, _ in block if image is not None]
+        p = iter(model.predict(np.stack(good), device, batch_size) if good else ())
+        for name, image, reason in block:
+            yield name, None if image is None else float(next(p)), reason
+
+
+def prepared(model, entries, batch_size=256):
+    """Yield blocks of entries of `image_entries` with pixels of the model's size as content."""
+    for block in iter(lambda: list(islice(entries, batch_size)), []):
+        yield Parallel(n_jobs=-1, prefer="threads")(delayed(_decode)(*one, model) for one in block)
+
+
+def image_entries(images, key=None):
+    """Find the images that there are to predict: those that training would find.
+
+    Parameters
+    ----------
+    images : path-like
+        As for `predict_images`.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Returns
+    -------
+    total : int
+        How many.
+    entries : iterator
+        Of each its name, its content (bytes, an array, or None) and why it has none; folders
+        that are links are among them. A warning says what else is left out.
+    """
+    path = Path(images).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
+    if is_array(path):
+        array = open_array(path, key)[0]
+        n = array.shape[0]
+        if not n:
+            raise ValueError(f"images: {str(path)!r} holds no rows.")
+        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
+    if path.is_file() and PICTURE.search(path.name):
+        return 1, iter([(path.name, path.read_bytes(), None)])
+    listing = list_files(path)
+    pictures = listing.pictures()
+    names = {listing.files[name]: name for name in pictures if name in listing.files}
+    if left := listing.left_out():
+        log.warning("%s", left)
+    unread = [(name, None, reason) for name, reason in listing.skipped.items()
+              if reason == LINKED or name in pictures]  # fmt: skip
+    if not names and not unread:
+        raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
+    why = "the file cannot be read"
+    found = ((names[place], content, why) for place, content in read_files(path, names))
+    return len(names) + len(unread), chain(unread, found)
+
+
+def _decode(name, content, reason, model):
+    image, _, why = try_to_decode(content, model.size, model.aspect)
+    return name, image, reason if content is None else why

