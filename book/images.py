@@ -105,6 +105,7 @@ from probnb.images.model import check_model_folder
 from probnb.images.verdicts import choose_backbone, usual_rows
 from probnb.methods import check_methods
 from probnb.plots import use_style
+from probnb.pretrained.backbone import check_backbone
 from probnb.training.batches import device_type, precision_of
 from probnb.validation import check_choice, check_integer, check_number, check_numbers
 
@@ -131,6 +132,8 @@ settings = profiles.profile_of(profile, {**globals(), "images": None})  # here, 
 methods = check_methods(
     methods or usual_rows(settings.frozen), known=False, features=settings.frozen
 )
+if pretrained:
+    check_backbone(backbone, (settings.size, settings.size))  # what is kept must be able to see
 outcomes = outcomes and find_path(outcomes, "outcomes")
 results_dir = results_path(results_dir)
 example = images is None

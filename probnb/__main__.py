@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .validation import check_choice
+from .validation import check_choice, check_output
 
 
 def main(arguments=None):
@@ -58,6 +58,7 @@ def _predict(given):
 
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
+    output = given.output and check_output(given.output)
     model = load_model(given.model)
     total, entries = image_entries(given.images, given.key)
     rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
@@ -78,8 +79,8 @@ def _predict(given):
         with path.open("w", newline="", **names) as file:
             write(file)
 
-    if given.output:
-        store.replace_file(given.output, write_path)
+    if output:
+        store.replace_file(output, write_path)
     else:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(**names)
@@ -107,15 +108,16 @@ def _watch(given):
 
     kind = Path(given.figure or "x.svg").suffix[1:]
     check_choice(kind, ("svg", "png", "pdf"), "figure: the ending")
+    figure = given.figure and check_output(given.figure, "figure")
     names = "outcomes prediction outcome alpha model state"
     now, table, text = watch_file(**{name: getattr(given, name) for name in names.split()})
     print(text)
-    if given.figure:
+    if figure:
         from . import plots, store
 
         plots.use_style()
-        figure = plots.watch_over_time(table, given.alpha)[0].figure
-        store.replace_file(given.figure, lambda path: figure.savefig(path, format=kind))
+        drawn = plots.watch_over_time(table, given.alpha)[0].figure
+        store.replace_file(figure, lambda path: drawn.savefig(path, format=kind))
     return 4 if now.alarm else 0
 
 

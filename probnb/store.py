@@ -84,7 +84,8 @@ def save(path, tensors, meta):
     meta : dict
         What JSON can hold; NaN and infinity are kept.
     """
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    own = {"memory_format": torch.contiguous_format}  # each its own bytes: weights may be tied
+    contiguous = {name: tensor.detach().cpu().clone(**own) for name, tensor in tensors.items()}
     header = {"meta": json.dumps(meta, default=plain), "sha256": checksum(contiguous)}
     replace_file(path, lambda temporary: save_file(contiguous, temporary, metadata=header))
 

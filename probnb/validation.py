@@ -55,6 +55,18 @@ def check_choices(values, allowed, name):
     return [value for value in allowed if value in names]
 
 
+def check_output(path, name="output"):
+    """Return where a file can be written, before the work that it is to hold."""
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise ValueError(f"{name} must be a file; {str(path)!r} is a folder.")
+    parent = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (parent.is_dir() and os.access(parent, os.W_OK)):
+        what = "cannot be written to" if parent.is_dir() else "is no folder"
+        raise ValueError(f"{name} must be a file in a folder; {str(parent)!r} {what}.")
+    return path
+
+
 def check_integer(value, name, minimum=1):
     """Return `value` as an int of at least `minimum` (a bool or a fraction is an error)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:

@@ -62,3 +62,22 @@ def test_two_writers_of_one_number_do_not_share_a_file(tmp_path, monkeypatch):
     for _ in range(2):
         store.replace_file(tmp_path / "x", lambda file: (seen.append(file), file.write_text("x")))
     assert len({*seen}) == 2 and [*tmp_path.iterdir()] == [tmp_path / "x"]
+
+
+def test_tensors_that_share_their_bytes_are_stored_each(tmp_path):
+    """Tied weights, views, transposed, expanded, channels last: all read back as they were."""
+    base = torch.arange(24.0).reshape(2, 3, 4)
+    tensors = {
+        "base": base,
+        "tied": base,
+        "view": base[0],
+        "turned": base.mT,
+        "expanded": torch.ones(1).expand(5),
+        "last": torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last),
+        "parameter": torch.nn.Parameter(base),
+        "none": base[:0],
+    }
+    store.save(tmp_path / "x", tensors, {})
+    found, _ = store.load(tmp_path / "x")
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], tensors[name]) for name in tensors)

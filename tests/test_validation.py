@@ -1,7 +1,9 @@
 """Outcomes, probabilities and weights of any kind: read as they are, or refused by name."""
 
+import os
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from probnb.validation import (
     check_integer,
     check_number,
     check_outcomes,
+    check_output,
     check_probabilities,
     check_vector,
     check_weights,
@@ -200,3 +203,25 @@ def test_several_names_come_in_the_order_of_what_is_allowed(given):
         check_choices("linaer", SCENARIOS, "scenarios")
     with pytest.raises(ValueError, match=r"scenarios must be one of .* got 5"):
         check_choices(5, SCENARIOS, "scenarios")
+
+
+def test_where_nothing_can_be_written_is_said_before_the_work(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    for good in ("p.csv", "new/folder/p.csv", "file", tmp_path / "link" / "p.csv"):
+        assert check_output(good, "output") == Path(good)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert check_output("~/p.csv") == tmp_path / "p.csv"
+    for folder in (".", "..", tmp_path, tmp_path / "link", "~"):
+        with pytest.raises(ValueError, match=r"figure must be a file; .* is a folder"):
+            check_output(folder, "figure")
+    for below in ("file/p.csv", tmp_path / "file" / "deep" / "p.csv"):
+        with pytest.raises(
+            ValueError, match=r"output must be a file in a folder; .*file' is no fold"
+        ):
+            check_output(below)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(ValueError, match="cannot be written to"):
+        check_output("p.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from itertools import chain, islice
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from torch.nn.functional import interpolate, logsigmoid
 from .. import __version__, store
 from ..calibrators import CALIBRATORS
 from ..metrics.registry import CLIP
+from ..validation import check_output
 from .model import image_entries, prepared
 from .pictures import ASPECTS
 
@@ -164,8 +164,8 @@ def export_model(model, output, images=None, key=None):
         exported, or a probability differs from `predict`'s by more than 1e-5. Only where a
         calibrator jumps, isotonic regression or bins, may it be that of log-odds 1e-5 beside.
     """
-    path = Path(output).expanduser()
-    if path.suffix != ".onnx" or path.is_dir():
+    path = check_output(output)
+    if path.suffix.lower() != ".onnx":
         raise ValueError(f"output must be a file, NAME.onnx; got {str(output)!r}.")
     for name in ("onnx", "onnxscript", "onnxruntime"):
         if find_spec(name) is None:

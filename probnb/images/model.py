@@ -25,7 +25,8 @@ from scipy.special import softmax
 from .. import __version__, calibrators, store
 from ..calibrators import logits_from_probabilities
 from ..data.base import ProbabilityData
-from ..training.batches import make_fabric, predict_logits
+from ..pretrained.backbone import portable
+from ..training.batches import full_precision, make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 from .card import model_card
 from .files import LINKED, PICTURE, is_array, list_files, open_array, read_files
@@ -129,7 +130,7 @@ class KeptModel:
             self._built[device] = fabric, [fabric.setup(net) for net in self.networks()]
         fabric, networks = self._built[device]
         data = replace(data, scale=self.scale).to(fabric.device)
-        with torch.backends.cudnn.flags(allow_tf32=False):  # ten bits, as in half precision
+        with full_precision():
             logits = [predict_logits(fabric, net, data, batch_size) for net in networks]
         return np.array([z.cpu().double().numpy() for z in logits])
 
@@ -220,10 +221,12 @@ def check_model_folder(folder):
 def _write(folder, model):
     for i, weights in enumerate(model.members):
         store.save(folder / f"member-{i}.safetensors", weights, {"member": i})
+    # The weights of a backbone are here; the folders of their file are of this system.
+    settings = {k: portable(v) if k == "backbone" else v for k, v in model.network.settings}
     content = {
         "format": FORMAT,
         "version": __version__,
-        "network": {"name": model.network.name, "settings": dict(model.network.settings)},
+        "network": {"name": model.network.name, "settings": settings},
         "channels": model.channels,
         "scale": model.scale and [part.flatten().tolist() for part in model.scale],
         "calibrator": model.calibrator and calibrators.to_dict(model.calibrator),

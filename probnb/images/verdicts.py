@@ -64,8 +64,8 @@ def choose_backbone(backbone, images, key=None):
     if backbone in (None, "none"):
         return "none", side, "No backbone, as asked for: networks start from random weights."
     if backbone != "auto":
-        model_of(backbone)  # there is one of that name
-        return backbone, side, f"Backbone {backbone}, as asked for."
+        named = f"Backbone {backbone}, as asked for; images are scaled as for timm's"
+        return backbone, side, f"{named} {model_of(backbone)}."
     if side < LARGE:
         why = f"the images are {side} pixels, and below {LARGE} a pretrained network sees little"
         return "none", side, f"No backbone: {why}."

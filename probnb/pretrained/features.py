@@ -13,12 +13,15 @@ from tqdm.auto import tqdm
 from .. import store
 from ..data.base import Splits
 from ..data.inputs import take_rows
-from .backbone import Backbone
+from ..training.batches import full_precision
+from .backbone import Backbone, check_backbone, portable
 
 __all__ = ["extract", "features_of", "load_features"]
 
-BATCH = 64
-CHUNK = 16 * BATCH
+BATCH = 32
+"""Images at a time, always: with other numbers a processor adds in another order."""
+
+CHUNK = 32 * BATCH
 """Images whose features are kept in one file: what a killed extraction loses at most."""
 
 
@@ -38,10 +41,11 @@ def features_of(splits, profile, directory, device="cpu", mirror=False):
     """
     if profile.backbone == "none":
         return splits
+    check_backbone(profile.backbone, splits.train.inputs.shape[2:])
     backbone = Backbone(profile.backbone, profile.layers, mirror=mirror)
     if profile.tune:  # which is to see images as it always has
         return replace(splits, train=replace(splits.train, scale=backbone.scale))
-    return load_features(splits, backbone, directory, profile.backbone, device=device)
+    return load_features(splits, backbone, directory, portable(profile.backbone), device=device)
 
 
 def load_features(splits, backbone, directory, name, device="cpu", progress=True):
@@ -54,8 +58,8 @@ def load_features(splits, backbone, directory, name, device="cpu", progress=True
     backbone : probnb.pretrained.backbone.Backbone
         Turns images into features.
     directory : path-like
-        Where features are kept: by image, network, size and layers, in half precision. Whoever
-        asks for the same image again, in whatever part and order, reads them.
+        Where features are kept: by image, network, size, layers and kind of device, in half
+        precision. They are the same whatever images are beside it, and in whatever part and order.
     name : str
         What the backbone is called.
     device : str, default="cpu"
@@ -70,6 +74,7 @@ def load_features(splits, backbone, directory, name, device="cpu", progress=True
         rows; outcomes, groups and ids as before.
     """
     facts = [store.checksum(backbone.state_dict()), backbone.layers, backbone.size, backbone.mirror]
+    facts += [torch.device(device).type, BATCH]
     folder = Path(directory) / "features" / store.key({"backbone": facts})
     inputs = {k: part.inputs for k, part in splits.parts().items()}
     found = extract(inputs, backbone, folder, device, progress)
@@ -111,7 +116,8 @@ def extract(inputs, backbone, folder, device="cpu", progress=True):
     def seen(images):
         x = (images.to(device).float() - mean) / deviation
         x = x.contiguous(memory_format=torch.channels_last)
-        return backbone(x)
+        with full_precision():
+            return backbone(x)
 
     known = _read(folder)
     names = {k: [_digest(row) for row in _rows(images)] for k, images in inputs.items()}
@@ -129,7 +135,8 @@ def extract(inputs, backbone, folder, device="cpu", progress=True):
             for at in range(0, len(chunk), BATCH):
                 places = [missing[digest] for digest in chunk[at : at + BATCH]]
                 images = torch.cat([take_rows(inputs[part], [row]) for part, row in places])
-                features.append(seen(images).half().cpu())
+                full = images[torch.arange(BATCH) % len(images)]
+                features.append(seen(full)[: len(images)].half().cpu())
                 bar.update(len(images))
             features = torch.cat(features)
             if not torch.isfinite(features).all():

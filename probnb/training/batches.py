@@ -134,6 +134,11 @@ def _clear_unread_taps(convolution, inputs):
         convolution.unread_taps = [convolution.weight.register_hook(clear)]
 
 
+def full_precision():
+    """Give convolutions on a GPU the 24 bits of float32, not the eleven of TF32."""
+    return torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+
+
 @torch.no_grad()
 def predict_logits(fabric, model, data, batch_size=512):
     """Return float32 logits (n, K) in evaluation mode, gathered across processes.

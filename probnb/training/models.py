@@ -138,7 +138,8 @@ class Pretrained(nn.Module):
         weight = next(self.backbone.parameters())
         with torch.no_grad():
             self.backbone.eval()
-            features = self.backbone(torch.zeros(1, 3, 64, 64, device=weight.device)).shape[1]
+            own = torch.zeros(1, 3, *self.backbone.own_size, device=weight.device)
+            features = self.backbone(own).shape[1]
         self.norm = nn.BatchNorm1d(features, eps=1e-8, affine=False)
         self.head = MLP(features, hidden, dropout, num_classes)
 

@@ -739,3 +739,28 @@ def test_maps_with_groups_weights_and_a_network_of_their_own(tmp_path):
     table = on_test(collect(jobs, fits, maps).predictions)
     assert list(table.columns) == ["split", "id", "y", "weight", "group", "ce", "platt", "cape_bin"]
     assert set(table["group"]) == {"2018-05-10", "2018-05-11", "2018-05-12", "2018-05-13"}
+
+
+class Tied(torch.nn.Module):
+    """Two layers of the same weights, as a network of one's own may have."""
+
+    def __init__(self, in_channels=3):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(48, 48), torch.nn.Linear(48, 48)
+        self.second.weight = self.first.weight
+        self.head = torch.nn.Linear(48, 2)
+
+    def forward(self, x):
+        x = torch.nn.functional.adaptive_avg_pool2d(x, 4).flatten(1)
+        return self.head(torch.relu(self.second(torch.relu(self.first(x)))))
+
+
+def test_tied_weights_are_trained_and_kept(splits, tmp_path):
+    """They ended every training after its first epoch, when the checkpoint was written."""
+    jobs = planner.plan(["ce", "ce_finetuned"], SMALL, network=network(Tied))
+    fits = experiment.run_jobs(jobs, splits, tmp_path, device="cpu", workers=1, progress=False)
+    for fit in fits.values():
+        assert torch.equal(fit.weights["first.weight"], fit.weights["second.weight"])
+        net = Tied()
+        net.load_state_dict(fit.weights)
+        assert net.second.weight is net.first.weight

