@@ -30,7 +30,7 @@ MODULES = sorted(
     [*LIBRARY, *(m.name for m in pkgutil.walk_packages(probnb_book.__path__, "probnb_book."))]
 )
 FULL = 210  # about 200 lines of code in a module, docstrings and comments not counted
-WHOLE = 7_180  # lines in the library; each addition says why it is worth its own
+WHOLE = 7_232  # lines in the library; each addition says why it is worth its own
 ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "validation",
     "store",
