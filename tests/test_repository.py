@@ -3,12 +3,10 @@
 import ast
 import graphlib
 import importlib
-import io
 import itertools
 import pkgutil
 import re
 import subprocess
-import tokenize
 import tomllib
 from pathlib import Path
 
@@ -29,8 +27,6 @@ LIBRARY = sorted(m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb.
 MODULES = sorted(
     [*LIBRARY, *(m.name for m in pkgutil.walk_packages(probnb_book.__path__, "probnb_book."))]
 )
-FULL = 210  # about 200 lines of code in a module, docstrings and comments not counted
-WHOLE = 7_232  # lines in the library; each addition says why it is worth its own
 ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "validation",
     "store",
@@ -65,25 +61,6 @@ def source_of(name):
     return path.read_text(encoding="utf-8")
 
 
-def code_lines(source):
-    """Lines that hold code: no comments, no blank lines, no text that stands on its own."""
-    text = {
-        line
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
-        for line in range(node.lineno, node.end_lineno + 1)
-    }
-    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    layout.add(tokenize.ENDMARKER)
-    code = {
-        line
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type not in layout
-        for line in range(token.start[0], token.end[0] + 1)
-    }
-    return len(code - text)
-
-
 def imports(name):
     """Modules of the package that a module imports, at its top or within a function."""
     package = name.split(".") if folder_of(name).is_dir() else name.split(".")[:-1]
@@ -109,17 +86,6 @@ def test_the_page_of_the_library_names_modules_that_exist():
         if not hasattr(importlib.import_module(name), public)
     ]
     assert not missing
-
-
-def test_code_lines_count_code():
-    source = '"""What it is\n\nfor."""\n\n# why\nx = """a\nb"""  # two lines\n"""About x."""\n'
-    assert code_lines(source) == 2
-
-
-def test_the_library_is_thin():
-    lines = {name: code_lines(source_of(name)) for name in LIBRARY}
-    assert {name: n for name, n in lines.items() if n > FULL} == {}
-    assert sum(lines.values()) <= WHOLE
 
 
 def test_figures_are_drawn_in_plots_and_for_the_page_on_images():

@@ -25,11 +25,11 @@ SMALL = network("resnet18", width=4, stem="small")
 logging.getLogger("torch.__trace").propagate = False  # pytest would keep each of its records
 
 
-def rain(members=1, **settings):
+def small(members=1, **settings):
     torch.manual_seed(0)
     weights = [SMALL.build(FACES).state_dict() for _ in range(members)]
     for one in weights:  # so that predictions spread
-        one["head.weight"] *= 5
+        one["fc.weight"] *= 5
     return KeptModel(SMALL, tuple(weights), 3, channel_scale(FACES), size=16, **settings)
 
 
@@ -97,7 +97,7 @@ def test_an_ensemble_with_its_calibrator_from_the_shell(few, tmp_path, capsys):
     """What an image is prepared by stands in the file, for a photograph of any shape."""
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    model = rain(2).calibrated(PlattScaling(), ProbabilityData(FACES, Y))
+    model = small(2).calibrated(PlattScaling(), ProbabilityData(FACES, Y))
     save_model(tmp_path / "model", model)
     large, photos = drawn_faces(6, size=150)[0].permute(0, 2, 3, 1).numpy(), tmp_path / "photos"
     photos.mkdir()
@@ -111,7 +111,7 @@ def test_an_ensemble_with_its_calibrator_from_the_shell(few, tmp_path, capsys):
     assert re.search(r"^difference: \d\.\de-\d\d\nchecked: 7 images, probabilities ", printed, re.M)
     facts = {p.key: p.value for p in onnx.load(path).metadata_props}
     assert facts["calibrator"] == "Platt scaling" and facts["images"] == "uint8 (n, 16, 16, 3), RGB"
-    assert facts["prepare"] in printed and facts["model"].startswith("2 x rain")
+    assert facts["prepare"] in printed and facts["model"].startswith("2 x resnet18")
     session = runtime.InferenceSession(path)
     (given,), (told,) = session.get_inputs(), session.get_outputs()
     assert (given.name, given.shape[1:], told.name) == ("images", [16, 16, 3], "probability")
@@ -126,7 +126,7 @@ def test_an_ensemble_with_its_calibrator_from_the_shell(few, tmp_path, capsys):
 
 @pytest.mark.parametrize("aspect", ["crop", "pad", "stretch"])
 def test_the_recipe_follows_the_aspect(aspect, tmp_path):
-    model = rain(aspect=aspect)
+    model = small(aspect=aspect)
     face = drawn_faces(1, size=90)[0][0].permute(1, 2, 0).numpy()[:50]
     Image.fromarray(face).save(tmp_path / "wide.png")
     ((_, expected, _),) = predict_images(model, tmp_path / "wide.png", "cpu")
@@ -160,7 +160,7 @@ def test_a_file_that_differs_gets_no_name(few, tmp_path, monkeypatch):
 
     monkeypatch.setattr(export, "_onnx", written)
     monkeypatch.setattr(export, "find_spec", bool)
-    model = rain().calibrated(PlattScaling(), ProbabilityData(FACES, Y))
+    model = small().calibrated(PlattScaling(), ProbabilityData(FACES, Y))
     export_model(model, tmp_path / "m.onnx")
     (tmp_path / "m.onnx").write_text("before")
     platt = GRAPHS["platt"]
@@ -171,7 +171,7 @@ def test_a_file_that_differs_gets_no_name(few, tmp_path, monkeypatch):
 
 
 def test_rounding_decides_where_a_calibrator_jumps_and_nowhere_else():
-    model = rain()
+    model = small()
     logits = model.logits(FACES)
     s = np.sort(np.diff(logits[0], axis=1)[:, 0])
     c = HistogramBinning(2).fit(logits[0], np.arange(60) % 2)
@@ -193,7 +193,7 @@ def test_rounding_decides_where_a_calibrator_jumps_and_nowhere_else():
 
 
 def test_what_cannot_be_exported_is_refused_at_once(tmp_path, capsys, monkeypatch):
-    save_model(tmp_path / "model", rain())
+    save_model(tmp_path / "model", small())
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "cut.png").write_bytes(b"\x89PNG")
     (tmp_path / "d.onnx").mkdir()
@@ -224,9 +224,9 @@ def test_models_that_have_no_graph_are_refused(tmp_path, monkeypatch):
     class Own(PlattScaling):
         pass
 
-    own = rain().calibrated(Own(), ProbabilityData(FACES, Y))
+    own = small().calibrated(Own(), ProbabilityData(FACES, Y))
     with pytest.raises(ValueError, match=r"calibrator must be one of temperature, .*; got Own"):
         export_model(own, tmp_path / "m.onnx")
     with pytest.raises(ValueError, match="model must be one of images"):
-        export_model(replace(rain(), size=None), tmp_path / "m.onnx")
+        export_model(replace(small(), size=None), tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
