@@ -73,16 +73,11 @@ check_parameters(
 if predictions is not None and engine is None:
     find_path(predictions, "predictions")
 
-from probnb.validation import check_choice, check_integer, check_numbers
+from probnb.settings import ReportSettings
 
 if predictions is None and threshold is None:
     threshold = 0.2  # of the example
-if threshold is not None:
-    threshold = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
-check_choice(scale, ("auto", "probability", "logit", "each"), "scale")
-check_integer(bins, "bins")
-check_integer(replicates, "replicates", minimum=2)
-check_integer(seed, "seed", minimum=0)
+ReportSettings(reference, bins, replicates, seed, scale, threshold)  # checks them
 
 # %% tags=["remove-cell"]
 # %matplotlib inline

@@ -106,21 +106,19 @@ from probnb.images.verdicts import choose_backbone, usual_rows
 from probnb.methods import check_methods
 from probnb.plots import use_style
 from probnb.pretrained.backbone import check_backbone
+from probnb.settings import ReportSettings
 from probnb.training.batches import device_type, precision_of
-from probnb.validation import check_choice, check_integer, check_number, check_numbers
+from probnb.validation import check_choice, check_integer, check_number
 
 check_choice(aspect, ("crop", "pad", "stretch"), "aspect")
 check_choice(mirror, (True, False), "mirror")
 device_type(device)  # there is one
 check_choice(retrain, (True, False), "retrain")
 check_number(unreadable, "unreadable", 0, 1)
-check_integer(seed, "seed", minimum=0)
 check_integer(devices, "devices")
-check_integer(replicates, "replicates", minimum=2)
 if images is None and threshold is None:
     threshold = 0.2  # of the example
-if threshold is not None:
-    threshold = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
+ReportSettings(replicates=replicates, seed=seed, threshold=threshold)  # checks them
 check_choice(show_images, (None, True, False), "show_images")
 images = images and find_path(images, "images")
 backbone, side, why = choose_backbone(backbone, images, key)
@@ -147,8 +145,6 @@ use_style()
 # ## What was read
 
 # %%
-from IPython.display import Markdown
-
 from probnb.images.folder import load_images
 from probnb.images.verdicts import what_was_read
 from probnb_book.images import write_example
@@ -168,7 +164,7 @@ reading = {
     **{role: name for role, name in columns.items() if name is not None},
 }
 splits = load_images(images, size=settings.size, **reading)
-Markdown(f"{what_was_read(splits)}\n- {why}")
+what_was_read(splits, why)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Rows of drawn faces, those with outcome 0 above those with outcome 1."}}
 # %matplotlib inline
@@ -318,10 +314,10 @@ if settings.frozen:  # the backbone goes with it
     model = on_images(model, Backbone(backbone, settings.layers, mirror=mirror), backbone)
 asked |= {"profile": profile, "backbone": backbone, "size": settings.size}
 named = choice.rename(lambda name: METHODS[name].label)
-card = model_card(model, what_was_read(pictures), named, report, how_to_repeat(asked))
+card = model_card(model, what_was_read(pictures, names=False), named, report, how_to_repeat(asked))
 save_model(model_dir, model, card)
 again = load_model(model_dir).predict(pictures.test, device)  # as somebody else will have it
-Markdown(how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max()))
+how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
 
 # %% [markdown]
 # The folder holds the weights, the calibrator, what is needed to prepare an image, where the model comes

@@ -59,6 +59,8 @@ def _predict(given):
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
     output = given.output and check_output(given.output)
+    if output and output.resolve() == Path(given.images).resolve():
+        raise ValueError(f"output must be another file than the images; got {given.output!r}.")
     model = load_model(given.model)
     total, entries = image_entries(given.images, given.key)
     rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
@@ -97,7 +99,8 @@ def _watch(given):
 
     OUTCOMES (CSV, Parquet) has a row for each prediction whose outcome is known, oldest first.
     Look again when rows were added at its end: what was seen is kept, and a past that changed is
-    refused. Rows that one event decides are one bet: keep one of them. There are no weights.
+    refused. A row whose id (or path) stood above is left out; of other rows that one event decides
+    keep one. There are no weights.
 
       python -m probnb watch model/ outcomes.csv --figure watch.svg
 
@@ -109,7 +112,7 @@ def _watch(given):
     kind = Path(given.figure or "x.svg").suffix[1:]
     check_choice(kind, ("svg", "png", "pdf"), "figure: the ending")
     figure = given.figure and check_output(given.figure, "figure")
-    names = "outcomes prediction outcome alpha model state"
+    names = "outcomes prediction outcome alpha model state id"
     now, table, text = watch_file(**{name: getattr(given, name) for name in names.split()})
     print(text)
     if figure:
@@ -154,6 +157,7 @@ COMMANDS = {
         ("--prediction", "column of the probabilities", {"default": "probability"}),
         ("--outcome", "column of the outcomes", {"default": "y"}),
         ("--alpha", "probability of a false alarm", {"type": float, "default": 0.05}),
+        ("--id", "column of the rows' names (id, or path)", {}),
         ("--state", "keeps what was seen (OUTCOMES.watch.json)", {}),
         ("--figure", "draw the evidence over time into this file (.svg, .png)", {}),
     ),

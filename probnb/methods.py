@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .settings import Recipe
 from .validation import check_choice, check_choices, check_integer
 
 __all__ = ["KINDS", "METHODS", "REFERENCE", "Method", "check_methods"]
@@ -40,6 +41,9 @@ TARGETS = {
 
 RECIPE = ("schedule", "averaging", "epochs", "patience", "solver")
 """What a row may have of its own in its `Recipe`; the rest is the profile's."""
+
+CONVEX = ("observed", "resampled", "smoothed", "taught", "taught_platt")
+"""Targets that need no predictions of the network, as a convex fit has none to show."""
 
 LOSSES = ("ce", "focal", "entropy", "mmce")
 """Losses of `probnb.training.losses.LOSSES`; a grid gives a strength under the loss's own name."""
@@ -112,8 +116,8 @@ class Method:
         for name, allowed in (("loss", LOSSES), ("targets", TARGETS)):
             if not callable(getattr(self, name)):
                 check_choice(getattr(self, name), allowed, name)
-        for name in self.recipe:
-            check_choice(name, RECIPE, "recipe")
+        check_choices([*self.recipe], RECIPE, "recipe")
+        Recipe(**self.recipe)  # checks the values, and that all of them are used
         for name, values in self.grid.items():
             if name not in self.tunable:
                 raise ValueError(
@@ -139,6 +143,12 @@ class Method:
             return "targets 'resampled' have nothing to memorise: start must be None."
         if start and (start.calibrator or start.members > 1 or start.epoch == "last"):
             return f"start must be a row whose kept weights are one network's; not {self.start!r}."
+        if self.recipe.get("solver") == "convex":
+            others = {"loss": self.loss != "ce", "start": self.start, "members": self.members > 1,
+                      "targets": isinstance(self.targets, str) and self.targets not in CONVEX,
+                      "grid": min(self.grid.get("share", (0,))) < 0}  # fmt: skip
+            for name in (name for name, given in others.items() if given):
+                return f"solver 'convex' has no use for {name}={getattr(self, name)!r}."
         if self.targets == "held_out" and self.recipe.get("averaging"):
             return "recipe must not average weights of a row whose targets look at the network."
         taught = self.targets in ("taught", "taught_platt")
@@ -146,8 +156,10 @@ class Method:
             return (
                 f"teachers must be a row's name for targets 'taught' alone; got {self.teachers!r}."
             )
-        if self.folds == 1 or (not taught and (self.folds or self.repeats > 1)):
+        if self.folds == 1 or (self.folds and not taught):
             return f"folds must be 0 (without teachers) or at least 2; got {self.folds}."
+        if self.repeats > 1 and not self.folds:
+            return f"repeats must be 1 without folds, which it cuts again; got {self.repeats}."
         row = METHODS[check_choice(self.teachers, METHODS, "teachers")] if taught else None
         if taught and (row.calibrator or row.epoch == "last" or row.teachers):
             return f"teachers must be a row of kept weights of its own; not {self.teachers!r}."

@@ -63,6 +63,11 @@ def use_style():
         set_matplotlib_formats("svg")
 
 
+def label(text):
+    """Return a user's text as a figure shows it: no part of it is mathematics."""
+    return str(text).replace("$", r"\$")
+
+
 def plain_ticks(axis, ticks=None):
     """Put plain numbers on a logarithmic axis: 1, 2 and 5 of each decade, or those given."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if ticks is None else FixedLocator(ticks))
@@ -187,17 +192,18 @@ def decision_figure(curve):
     """
     _, ax = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
     ends = {"treat all": COLOURS["black"], "treat none": COLOURS["grey"]}
+    lines = []  # told to the legend, which passes over names that begin with _
     for k, (name, part) in enumerate(curve.groupby(level="column", sort=False)):
         t, colour = part.index.unique("threshold"), ends.get(name, COLOURS[CYCLE[k % len(CYCLE)]])
         style = "--" if name in ends else "-:"[k // len(CYCLE) % 2]
-        ax.plot(t, part["benefit"], style, color=colour, label=name)
+        lines += ax.plot(t, part["benefit"], style, color=colour, label=label(name))
         if name not in ends:
             ax.fill_between(t, part["low"], part["high"], color=colour, alpha=0.15, linewidth=0)
     for threshold in curve[curve["asked"]].index.unique("threshold"):
         ax.axvline(threshold, color=COLOURS["grey"], linewidth=0.8, linestyle=":")
     limits = np.array([-0.15, 1.05]) * curve["high"].max()
     ax.set(xlabel="threshold probability", ylabel="net benefit (true positives a row)", ylim=limits)
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.legend(handles=lines, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 
@@ -311,17 +317,16 @@ def reliability_grid(y_true, predictions, p=None, columns=4, weights=None, **kwa
     rows = -(-len(predictions.keys()) // columns)
     columns = -(-len(predictions.keys()) // rows)  # as few rows, evenly filled
     width = min(7.4 / columns, 2.5)
-    frame, height = pd.DataFrame({"method": list(predictions.keys())}), 1.3 * width
+    frame, height = pd.DataFrame({"method": range(len(predictions.keys()))}), 1.3 * width
     facets = sns.FacetGrid(frame, col="method", col_wrap=columns, height=height, aspect=1 / 1.3)
     facets.set_titles("")
-    for name, ax in facets.axes_dict.items():
+    for name, ax in zip(predictions.keys(), facets.axes_dict.values()):
         rows = {"y_true": y_true, "y_prob": predictions[name], "weights": weights}
         if isinstance(predictions[name], dict):  # cells of rows that no memory holds
             rows = predictions[name]
         reliability_diagram(ax=ax, p=p, **rows, **kwargs)
         score = brier(rows["y_true"], rows["y_prob"], rows["weights"])
-        title = f"{name}\nBrier {score:.3f}".replace("$", r"\$")
-        ax.set_title(title, loc="left", fontsize=9)
+        ax.set_title(f"{label(name)}\nBrier {score:.3f}", loc="left", fontsize=9)
         ax.set(xlabel="", ylabel="")
     figure, (handles, labels) = facets.figure, ax.get_legend_handles_labels()
     figure.set_layout_engine("constrained")

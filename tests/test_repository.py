@@ -29,7 +29,7 @@ MODULES = sorted(
 )
 ROOMS = [  # imports go to rooms of lines above only, or stay in their room
     "validation",
-    "store",
+    "store parts settings text",
     "tables metrics methods",
     "calibrators",
     "scale",

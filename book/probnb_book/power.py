@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, ncf, norm, t
 
+from probnb.validation import check_number
+
 from . import evidence
 from .results import PAPER_ROWS, label
 
@@ -46,6 +48,9 @@ def power(seeds, ratio):
 
 def seeds_needed(difference, std):
     """Return the fewest seeds, 2 or more, that show a difference with 80 % power at 5 %."""
+    check_number(abs(difference), "difference", 0, exclusive=True)
+    if check_number(std, "std", 0) < abs(difference) / 100:  # two are sure to show it
+        return 2
     most = int((ENOUGH * std / difference) ** 2) + 10  # the test needs a few more than the normal's
     return 2 + bisect_left(range(2, most), True, key=lambda n: power(n, difference / std) >= POWER)
 

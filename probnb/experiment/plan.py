@@ -13,9 +13,9 @@ import numpy as np
 
 from .. import store
 from ..methods import METHODS, TARGETS
+from ..settings import Recipe
 from ..training import targets as schedules
 from ..training.cape import CAPE
-from ..training.loop import Recipe
 from ..training.models import Network
 from ..training.models import network as _network
 from ..training.targets import Observed, left_out
@@ -196,6 +196,8 @@ def _targets(name, settings, profile):
 
 def _recipe(method, profile, settings, seed, member):
     """The recipe of a row: the profile's, and what the row says of its own."""
+    if method.recipe.get("solver") == "convex":  # which uses nothing of a profile
+        return Recipe(**method.recipe)
     usual = Recipe(
         epochs=profile.finetune_epochs,
         batch_size=profile.batch_size,
@@ -323,7 +325,8 @@ def passes(job, fit, splits, patience, last=False):
         Epochs times training rows; twice that with an adversarial step.
     """
     epochs, recipe = len(fit.history) - 1, job.recipe
-    if recipe.patience is None and recipe.schedule == "plateau" and not last:
+    endless = recipe.patience is None and recipe.schedule == "plateau"
+    if endless and recipe.solver == "sgd" and not last:
         epochs = min(epochs, fit.best_epoch + patience)
     rows = len(splits.train)
     if job.fold is not None:

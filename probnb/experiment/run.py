@@ -20,6 +20,7 @@ import tqdm.auto
 
 from .. import store
 from ..methods import METHODS
+from ..pretrained.logistic import fit_logistic
 from ..training import losses
 from ..training.batches import device_type, precision_of, predict_logits, probabilities
 from ..training.loop import Fit, fit
@@ -27,7 +28,10 @@ from ..training.targets import Surroundings, teach, without
 from .devices import Place, Shared, can_spread, check_devices
 from .plan import before, job_key, lineage
 
-__all__ = ["load_fit", "run_jobs", "stored_path"]
+__all__ = ["TRAINERS", "load_fit", "run_jobs", "stored_path"]
+
+TRAINERS = {"sgd": fit, "convex": fit_logistic}
+"""What trains, by a recipe's solver; each refuses what it does not use."""
 
 
 def run_jobs(
@@ -246,8 +250,10 @@ def _train(job, shared, work, show, fabric):
         loss, strength = job.loss, () if job.strength is None else (job.strength,)
         if isinstance(loss, str):
             loss = losses.LOSSES[loss](*strength)
-        result = fit(
-            model, splits, job.recipe, loss, targets, fabric, checkpoint=state,
+        solver = job.recipe.solver
+        result = TRAINERS[solver](
+            model, splits, job.recipe, loss, targets, fabric,
+            checkpoint=state if solver == "sgd" else None,  # the other is done within seconds
             on_epoch=None if show else lambda record: None, keep_start=job.start is not None,
         )  # fmt: skip
         if fabric.is_global_zero:

@@ -8,6 +8,7 @@ import torch
 from .. import __version__
 from ..report.judge import LARGEST
 from ..report.tell import calibration_cells, group_cells, metric_cells
+from ..text import escape, fenced, listed
 
 __all__ = ["FEW", "model_card"]
 
@@ -15,7 +16,6 @@ FEW = 50
 """A group with fewer test rows is counted, not named: it may be a person."""
 
 _RECORD = ("source", "settings", "seed", "device", "precision", "cpu_seconds", "python", "commit")
-_ESCAPED = {ord("|"): r"\|", ord("<"): r"\<", ord("\n"): " "}
 
 
 def model_card(model, data="", choice=None, report=None, command=None):
@@ -75,14 +75,14 @@ def model_card(model, data="", choice=None, report=None, command=None):
                 small = f"fewer than {FEW} test rows, or not of the {LARGEST} largest"
                 limits.append(f"Single groups, {few} of {number}, that are not judged: {small}.")
             if off := large.index[large["off"]].map(str).tolist():
-                limits.append(f"Groups where it was off: {', '.join(off).translate(_ESCAPED)}.")
+                limits.append(f"Groups where it was off: {', '.join(map(escape, off))}.")
             if len(large):
                 parts["Calibration"] += "\n\n" + _table(group_cells(large))
     parts["Where not to use it"] = "\n".join(f"- {limit}" for limit in limits)
     parts["Versions"] = _list({"probnb": __version__, "torch": torch.__version__})
-    parts["To make it again"] = command and f"```\n{command}\n```"
+    parts["To make it again"] = command and fenced(command)
     text = "".join(f"\n## {name}\n\n{text}\n" for name, text in parts.items() if text)
-    return f"""# {label}
+    return f"""# {escape(label)}
 
 The probability of outcome 1 of an image. For new ones: `python -m probnb predict FOLDER \
 new_images/`, where FOLDER holds this card. What is added to this card by hand does not make the \
@@ -91,10 +91,11 @@ model unreadable.
 
 
 def _list(facts):
-    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+    return listed(f"{name}: {value}" for name, value in facts.items())
 
 
 def _table(frame):
-    lines = [["", *frame], ["---"] * (1 + len(frame.columns)), *frame.itertuples()]
-    cells = [[str(x).translate(_ESCAPED) for x in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    lines = [["", *map(escape, frame)], ["---"] * (1 + len(frame.columns))]
+    for name, *cells in frame.itertuples():
+        lines.append([escape(name), *(str(cell).replace("\n", " ") for cell in cells)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

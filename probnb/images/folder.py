@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import io
 import logging
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +21,14 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.base import Mirror, ProbabilityData, split
+from ..parts import parts_of
 from ..tables import ROLES, positive_label, read_outcomes
+from ..text import Named
 from ..validation import check_choice, check_integer, check_number
 from .files import is_array, list_files, match_names, open_array, read_files
 from .pictures import ASPECTS, decode_files, decode_rows
 
 __all__ = ["load_images", "outcome_folders", "usual_size"]
-
-_PARTS = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-    **dict.fromkeys(("test", "testing", "holdout"), "test"),
-}
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +184,9 @@ def _read_files(path, outcomes, how, positive, columns):
     unlisted = len({*listing.pictures()} - {*files, *listing.skipped})
     if unlisted and outcomes is not None:
         notes.append(f"{unlisted:,} images are not in the table, and left out.")
-    notes += filter(None, [listing.left_out()])
+    if left := listing.left_out():
+        counted = re.split("[;:] ['\"]", left)[0].removesuffix(".")
+        notes.append(Named(left, f"{counted}."))
     found = found.reindex(pd.Index(files, dtype=object)).set_axis(table.index)
     table["name"] = [_shown(file or path) for file, path in zip(files, table["path"])]
     found["reason"] = found["reason"].where(found["row"].notna(), pd.Series(reasons, dtype=object))
@@ -222,7 +221,7 @@ def outcome_folders(listing, positive=None):
     while any(folders(depth + 1)) and len({*folders(depth)} - {""}) == 1:
         depth += 1  # one folder holds all
     try:
-        if len({top.lower() for top in folders(depth)} & {*_PARTS}) > 1:  # no outcomes
+        if sum(map(bool, parts_of({*folders(depth)}))) > 1:  # no outcomes
             inside = folders(depth) != ""
             table.loc[inside, "split"] = read_parts(folders(depth)[inside], "folders")
             depth += 1
@@ -243,7 +242,7 @@ def outcome_folders(listing, positive=None):
 
 def read_parts(values, place):
     """Return a user's own division, however spelt, as "train", "val" and "test"."""
-    parts = [_PARTS.get(str(value).strip().lower()) for value in values]
+    parts = parts_of(values)
     if None in parts:
         raise ValueError(
             f"{place} must hold train, val (or validation) and test; got "
@@ -270,7 +269,8 @@ def _judge(bad, n, allowed, notes):
             f"{text}. That is more than the share unreadable={allowed:g} allows: mend or remove "
             "them, or raise it."
         )
-    notes.append(f"{text}; they are left out.")
+    left = "they are left out."
+    notes.append(Named(f"{text}; {left}", f"{len(bad):,} of {n:,} images cannot be read; {left}"))
     log.warning("%s", notes[-1])
 
 

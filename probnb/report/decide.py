@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from ..metrics.registry import benefit_rows
+from ..text import Markdown
 from ..validation import check_numbers
 from .judge import mean_of
-from .tell import Text, _cell, show_table
+from .tell import _cell, show_table
 
 GRID = 48
 """Thresholds of a decision curve, besides those asked for."""
@@ -84,7 +85,7 @@ def show_decisions(curve):
         HTML or Markdown; an asterisk marks a gain whose interval leaves out 0.
     """
     if curve is None:
-        return Text("Nothing to show: no threshold was given, such as `-p threshold 0.2`.")
+        return Markdown("Nothing to show: no threshold was given, such as `-p threshold 0.2`.")
     rows, lines = curve[curve["asked"]], {}
     for t, name, *value in rows.reset_index().itertuples(index=False):
         told = " *" if value[4] > 0 or value[5] < 0 else ""

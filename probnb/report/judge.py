@@ -408,24 +408,25 @@ def gain_parts_table(table, reference=None, seed=0):
     reference : str, optional
         The column to compare with; by default that of the lowest Brier score.
     seed : int, default=0
-        Seed of the folds.
+        Seed of the folds, and of the 100,000 rows that are looked at where there are more.
 
     Returns
     -------
     DataFrame
         From `probnb.calibrators.gain_parts`, index levels ``column`` and ``part``: what `reference`
-        has the lower score by. Empty where a fold would lack an outcome, there is one column, or
-        more than 100,000 rows.
+        has the lower score by. Empty where a fold would lack an outcome or there is one column.
     """
     scores = {name: mean_of(table, (q - table.y) ** 2)[0] for name, q in table.predictions.items()}
     best = min(scores, key=scores.get) if reference is None else reference
-    parts = {}
-    for name in [n for n in scores if n != best and len(table.y) <= FIT_ROWS]:
+    rows = np.random.default_rng(seed).permutation(table.size)[:FIT_ROWS]
+    rows = np.sort(rows)  # with as many rows or fewer, all as they are
+    weight, cluster = (None if v is None else v[rows] for v in (table.weight, table.cluster))
+    parts, drawn = {}, table.predictions.iloc[rows]
+    for name in [n for n in scores if n != best]:
         try:
             parts[name] = gain_parts(
-                table.y, table.predictions[name], table.predictions[best], weights=table.weight,
-                groups=table.cluster, seed=seed,
-            ).loc["brier"]  # fmt: skip
+                table.y[rows], drawn[name], drawn[best], weights=weight, groups=cluster, seed=seed
+            ).loc["brier"]
         except ValueError:
             return pd.DataFrame()
     return pd.concat(parts, names=["column"]) if parts else pd.DataFrame()

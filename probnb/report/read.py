@@ -11,10 +11,11 @@ from scipy.special import expit
 
 from ..metrics.binning import brier_decomposition
 from ..metrics.votes import check_votes
+from ..parts import part_names
+from ..settings import SCALES
 from ..tables import column, find_column
 from ..validation import check_choice
 
-SCALES = ("auto", "probability", "logit", "each")
 ROUNDING = 1e-6
 """A probability so little outside [0, 1] is a rounding error of 32 bits."""
 
@@ -123,7 +124,8 @@ def check_table(
     split : str or None, default="split"
         Column that says to which part of the data a row belongs.
     part : str, default="test"
-        The part to judge; all rows are, with a note, where no row belongs to it.
+        The part to judge, "holdout" being one word for "test"; all rows are judged, with a note,
+        where no row belongs to it.
     k, n : str, optional
         Columns of repeated outcomes, k ones of n in all (n at least 2), which the predictions
         have not seen. They stand in place of `p`: the distance from it is then estimated.
@@ -149,15 +151,15 @@ def check_table(
     check_choice(scale, SCALES, "scale")
     if (k is None) != (n is None):
         raise ValueError(f"k and n must be columns, or both None; got {k!r} and {n!r}.")
-    if "name" not in frame.attrs:  # not from `read_table`: rows count from 0
-        frame = frame.reset_index(drop=True)
+    # What is not from `read_table` counts its rows from 0.
+    frame = frame if "name" in frame.attrs else frame.reset_index(drop=True)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     notes, present = list(frame.attrs.get("notes", ())), list(frame.columns)
     wanted = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
               "split": split, "k": k, "n": n}  # fmt: skip
     roles = find_roles(present, y, wanted)
     named = None if columns is None else _named_columns(columns, present, roles)
-    frame = _keep_part(frame, roles.get("split"), part, notes)
+    frame = _keep_part(frame, roles["split"], part, notes) if "split" in roles else frame
     out = {"y": column(frame, roles["y"], "outcome")}
     for role, kind in (("weight", "weight"), ("p", "probability"), ("group", "label"),
                        ("cluster", "label"), ("id", "label")):  # fmt: skip
@@ -167,6 +169,8 @@ def check_table(
         check_votes(out["ones"], out["counts"], (f"column {k!r}", f"column {n!r}"))
     _look_at_ids(frame, roles, out, notes)
     named = _candidates(frame, roles, scale, notes) if named is None else named
+    if "p" in roles:
+        notes.append(f"Column {roles['p']} is taken for the true probability (else set p to None).")
     predictions = _probabilities(frame, named, scale, notes)
     if out["weight"] is not None:
         keep = out["weight"] > 0
@@ -181,13 +185,12 @@ def check_table(
 
 
 def _keep_part(frame, split, part, notes):
-    """Keep the rows of one part of the data, if a column tells the parts."""
-    if split is None:
-        return frame
+    """Keep the rows of one part of the data."""
     names = pd.Series(column(frame, split, "label")).astype(str)
-    keep = (names.str.casefold() == str(part).casefold()).to_numpy()
+    keep = names.isin(part_names(part, names.unique())).to_numpy()
     if not keep.any():
-        notes.append(f"No row is of part {part} (column {split}): all rows are judged.")
+        text = f"No row is of part {part} (column {split}), but of {', '.join(names.unique()[:8])}"
+        notes.append(f"{text}: all rows are judged.")
         return frame
     notes.append(f"Only the {keep.sum():,} rows of part {part} are judged (column {split}).")
     return frame[keep]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,6 +11,8 @@ from ..calibrators import CALIBRATORS, PARTS
 from ..metrics import METRICS
 from ..metrics.resampling import Bootstrap
 from ..metrics.sample import FEWEST
+from ..settings import ReportSettings
+from ..text import Html, Markdown, escape, listed
 from ..validation import check_choice
 from . import judge, source
 from .judge import DOUBT
@@ -31,13 +32,6 @@ _ORDER = {
     "separated": "separates these rows without an error",
     "inverted": "inverted: is a label swapped?",
 }
-
-
-class Text(str):
-    """Markdown that a notebook shows as such."""
-
-    def _repr_markdown_(self):
-        return str(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +77,7 @@ class Report:
         none = ["less the best"] * (len(rows) == 1) + ["groups"] * groups.empty
         table = _narrow(table.drop(columns=none))
         lines = [["", *table], ["---"] * (len(table.columns) + 1), *map(list, table.itertuples())]
-        return Text("\n".join([lead, "", *(f"| {' | '.join(line)} |" for line in lines)]))
+        return Markdown("\n".join([lead, "", *(f"| {' | '.join(line)} |" for line in lines)]))
 
     def what_was_read(self):
         """What was read, how it was understood, and what intervals and verdicts rest on."""
@@ -99,9 +93,11 @@ class Report:
             notes.append(f"Fewer than {FEWEST} {kind} ({units}): no interval can be had.")
         elif "clusters" in kind and units < FEW:
             notes.append(f"{units} clusters are few: intervals may be too short.")
+        if table.size > judge.FIT_ROWS and not hasattr(table, "sample"):
+            notes.append(f"Where differences come from is told of {judge.FIT_ROWS:,} rows.")
         if table.groups > judge.LARGEST:
             notes.append(f"Of {table.groups:,} groups, the {judge.LARGEST} largest are shown.")
-        return Text("\n".join(f"- {note}" for note in notes))
+        return listed(notes)
 
     def cells(self, part):
         """One of the tables as text, each number over its interval.
@@ -135,7 +131,7 @@ class Report:
         """
         cells = self.cells(part)
         none = f"Nothing to show: these rows and columns allow no table of {part}."
-        return Text(none) if cells.empty else show_table(cells)
+        return Markdown(none) if cells.empty else show_table(cells)
 
 
 def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
@@ -173,6 +169,8 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
     '**careful** has the lowest Brier '
     """
     rows = getattr(table, "sample", table)
+    settings = ReportSettings(reference, bins, replicates, seed)
+    reference = settings.reference_of([*rows.predictions], table.size)  # before anything is done
     by = judge if rows is table else source
     boot = by.resample(table, replicates, seed)
     tables = {
@@ -335,13 +333,6 @@ FORMS = {
 """How each part of a report becomes cells, in the order of its page."""
 
 
-class Html(str):
-    """A table that a notebook shows as such."""
-
-    def _repr_html_(self):
-        return str(self)
-
-
 def show_table(cells):
     """Make HTML of cells: line breaks kept, nothing read as markup, none wider than a page."""
     look = {"selector": "td", "props": "white-space: pre; text-align: right; line-height: 1.3"}
@@ -353,8 +344,8 @@ def show_table(cells):
     styles = [part.style.format(escape="html").set_table_styles([look]) for part in parts]
     for style in styles:
         style.format_index(str, escape="html").format_index(str, axis="columns", escape="html")
-        # The class by which the book's theme knows a table to colour for a dark page.
-        style.set_table_attributes('class="dataframe"')
+        # The first class tells the book's theme to colour it for a dark page; no $ is mathematics.
+        style.set_table_attributes('class="dataframe tex2jax_ignore"')
     return Html("".join(style.to_html() for style in styles))
 
 
@@ -382,8 +373,3 @@ def _p(p):
 
 def _narrow(frame):
     return frame.T if len(frame) <= 4 else frame
-
-
-def escape(name):
-    """Keep Markdown from reading a column's name as markup."""
-    return re.sub(r"([\\`*_{}\[\]<>|$~#])", r"\\\1", str(name))

@@ -8,15 +8,14 @@ training goes on to the same numbers.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
 
 from .. import metrics
-from ..pretrained.logistic import fit_logistic
-from ..validation import check_choice, check_integer, check_number
+from ..settings import Recipe
 from .batches import (
     clear_unread_taps,
     cut,
@@ -31,69 +30,6 @@ from .losses import CrossEntropy
 from .targets import Observed
 
 __all__ = ["Fit", "Recipe", "fit", "train_one_epoch"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train: every number that `fit` uses.
-
-    Parameters
-    ----------
-    epochs : int, default=60
-        Passes over the training data at most.
-    batch_size : int, default=128
-        Examples in a step.
-    learning_rate : float, default=0.1
-        Initial learning rate of SGD.
-    momentum : float, default=0.9
-        Momentum of SGD.
-    weight_decay : float, default=5e-4
-        L2 penalty of SGD.
-    schedule : {"plateau", "cosine", "constant"}, default="plateau"
-        ``"plateau"`` halves the learning rate where validation cross entropy has not improved for
-        `plateau_patience` epochs, down to 1e-6; ``"cosine"`` lowers it to 0 over `epochs`.
-    plateau_patience : int, default=5
-        Epochs without improvement that ``"plateau"`` waits for.
-    patience : int or None, default=None
-        Stop after so many epochs without improvement; None trains all epochs.
-    adversarial : float, default=0
-        Size of a fast-gradient-sign step, in normalised input units, on which the loss is taken
-        as well; 0 for none. Deep ensembles (Lakshminarayanan et al. 2017) use it.
-    seed : int, default=0
-        Seed of the order of examples, of the augmentation and of resampled labels.
-    averaging : float, default=0
-        Decay per step of an exponential average of the weights, which then predicts and is kept in
-        their place; 0 for none.
-    solver : {"sgd", "convex"}, default="sgd"
-        ``"convex"``: `probnb.pretrained.logistic`, for one layer on features, which uses none of
-        the rest.
-    """
-
-    epochs: int = 60
-    batch_size: int = 128
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    schedule: str = "plateau"
-    plateau_patience: int = 5
-    patience: int | None = None
-    adversarial: float = 0.0
-    seed: int = 0
-    averaging: float = 0.0
-    solver: str = field(default="sgd", metadata={"later": True})
-
-    def __post_init__(self):
-        check_integer(self.batch_size, "batch_size", minimum=2)  # batch normalisation needs two
-        for name in ("epochs", "plateau_patience"):
-            check_integer(getattr(self, name), name)
-        if self.patience is not None:
-            check_integer(self.patience, "patience")
-        check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
-        for name in ("momentum", "weight_decay", "adversarial"):
-            check_number(getattr(self, name), name, 0)
-        check_number(self.averaging, "averaging", 0, 1)
-        check_choice(self.schedule, ("plateau", "cosine", "constant"), "schedule")
-        check_choice(self.solver, ("sgd", "convex"), "solver")
 
 
 @dataclass(frozen=True)
@@ -175,7 +111,7 @@ def fit(
     Raises
     ------
     ValueError
-        If the model does not turn a batch of these data into logits.
+        If the model does not turn a batch of these data into logits, or the solver is another.
     FloatingPointError
         If the loss stops being finite.
 
@@ -187,8 +123,8 @@ def fit(
     """
     loss, targets = loss or CrossEntropy(), targets or Observed()
     fabric = fabric or make_fabric()
-    if recipe.solver == "convex":
-        return Fit(*fit_logistic(model, splits, _assess, targets, fabric.device.type, on_epoch))
+    if recipe.solver != "sgd":
+        raise ValueError(f"recipe must have solver 'sgd' for this trainer; got {recipe.solver!r}.")
     splits = splits.to(fabric.device)
     train = splits.train
     model = use_fast_layout(model)
@@ -206,7 +142,7 @@ def fit(
     run = Run(model, optimizer, scheduler, average)
 
     if checkpoint is None or not run.restore(checkpoint):
-        run.start(*_assess(fabric, judged, splits), keep_start)
+        run.start(*assess(fabric, judged, splits), keep_start)
     bar = tqdm(total=recipe.epochs, initial=run.epoch, disable=on_epoch is not None, unit="epoch")
     with bar:
         while run.epoch < recipe.epochs and not _out_of_patience(run, recipe):
@@ -217,7 +153,7 @@ def fit(
             row["train_ce"] = train_one_epoch(
                 fabric, wrapped, optimizer, train, soft, loss, recipe, epoch, average
             )
-            assessed, logits = _assess(fabric, judged, splits)
+            assessed, logits = assess(fabric, judged, splits)
             row["seconds"] = time.perf_counter() - began
             row["cpu_seconds"] = time.process_time() - worked
             run.record(row | assessed, logits)
@@ -298,8 +234,8 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
     return float(total / weight)
 
 
-def _assess(fabric, model, splits):
-    """Validation cross entropy, test metrics, and the logits of both."""
+def assess(fabric, model, splits):
+    """Return validation cross entropy with the test metrics, and the logits of both."""
     logits = {k: predict_logits(fabric, model, getattr(splits, k)) for k in ("val", "test")}
     val = [v if v is None else v.double() for v in (splits.val.outcomes, splits.val.weights)]
     row = {"val_ce": float(CrossEntropy()(logits["val"].double(), *val))}

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from filelock import SoftFileLock  # which leaves no file behind
 
 from ..store import replace_file
 from ..tables import column, find_column, read_table
-from ..validation import find_path
+from ..validation import check_output, find_path
 from .sequential import watch
 
 __all__ = ["watch_file"]
 
+TIMES = {"at", "date", "datetime", "datum", "day", "month", "time", "timestamp", "ts", "year"}
+"""Words that a column's name begins or ends with where its cells may say when."""
 
-def watch_file(outcomes, prediction="probability", outcome="y", alpha=0.05, model=None, state=None):
+IDLE = ("weight", "cluster", "split")
+"""Columns that the report uses and a watch does not."""
+
+
+def watch_file(
+    outcomes, prediction="probability", outcome="y", alpha=0.05, model=None, state=None, id=None
+):
     """Look at a table of predictions with outcomes, and go on where the last look ended.
 
     Parameters
     ----------
     outcomes : path-like
         As `probnb.tables.read_table` takes it: a row for each prediction whose outcome is known,
-        in the order in which they became known. New rows come at the end.
+        in the order in which they became known. New rows come at the end. A column of dates or
+        times that says otherwise is named.
     prediction, outcome : str
         Columns of the probabilities that were given, and of what came true: 0 or 1.
     alpha : float, default=0.05
@@ -32,13 +44,17 @@ def watch_file(outcomes, prediction="probability", outcome="y", alpha=0.05, mode
         Folder of the model that gave them, which then must stay the same.
     state : path-like, optional
         Where to keep what was seen; by default beside the table, with the ending ``.watch.json``.
+        One watch at a time has it.
+    id : str, optional
+        Column of the rows' names; by default ``id`` or ``path`` where there is one. A row whose
+        name stood above is no new evidence and is left out.
 
     Returns
     -------
     now : probnb.watch.sequential.Watch
         After the last row, the same as if all rows had been seen at once.
     table : DataFrame
-        Every row, as `probnb.watch.sequential.watch` has it.
+        Every row that counts, as `probnb.watch.sequential.watch` has it.
     text : str
         What to tell.
 
@@ -49,25 +65,68 @@ def watch_file(outcomes, prediction="probability", outcome="y", alpha=0.05, mode
         the model is another.
     """
     path = find_path(outcomes, "outcomes")
-    frame = read_table(path)
-    y = column(frame, find_column(outcome, [*frame], "outcome"), "outcome")
-    p = column(frame, find_column(prediction, [*frame], "prediction"), "probability")
-    now, table = watch(y, p, alpha)
     record = model and find_path(Path(model, "model.json"), "model")  # has sums of all other files
     settings = {"alpha": alpha, "model": record and _sum(record.read_bytes())}
-    state = Path(state or f"{path}.watch.json")
-    seen = _seen(state, settings, y, p) if state.exists() else 0
-    record = settings | {"rows": len(y), "seen": _sum([y, p]), "alarm": now.alarm}
-    replace_file(state, lambda file: file.write_text(json.dumps(record, indent=1) + "\n"))
-    return now, table, _tell(now, table, frame, len(y) - seen)
+    state = check_output(state or f"{path}.watch.json", "state")
+    with SoftFileLock(f"{state}.lock", timeout=60):
+        frame, notes = _bets(read_table(path), id)
+        y = column(frame, find_column(outcome, [*frame], "outcome"), "outcome")
+        p = column(frame, find_column(prediction, [*frame], "prediction"), "probability")
+        now, table = watch(y, p, alpha)
+        seen = _seen(state, settings, y, p) if state.exists() else 0
+        record = settings | {"rows": len(y), "seen": _sum([y, p]), "alarm": now.alarm}
+        replace_file(state, lambda file: file.write_text(json.dumps(record, indent=1) + "\n"))
+    return now, table, _tell(now, table, frame, len(y) - seen, notes)
 
 
-def _tell(now, table, frame, fresh):
+def _bets(frame, id):
+    """Leave out rows whose name stood above; say so, and what contradicts the order of the rows."""
+    usual = [c for role in ("id", "path") for c in frame if c.casefold() == role]
+    names, notes = [find_column(id, [*frame], "id")] if id else usual[:1], []
+    for name in names:
+        labels = pd.Series(column(frame, name, "label"), frame.index).map(str)
+        again = labels.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True).duplicated()
+        frame = frame[~again]
+        if count := again.sum():
+            left = f"{count:,} rows whose {name} stood above are no new evidence"
+            notes.append(f"Column {name!r} repeats: {left}, and left out.")
+    for name in (c for c in frame if frame[c].ndim == 1 and c not in names):
+        words = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", name)]
+        if words[-1:] == ["id"] and frame[name].duplicated().any():
+            notes.append(f"Column {name!r} repeats: if its rows are one event, make it the id.")
+        if TIMES & {*words[:1], *words[-1:]}:
+            notes += _disorder(frame, name)
+    idle = (f"Column {name!r} plays no role: a row is a bet." for name in IDLE if name in frame)
+    return frame, [*notes, *idle]
+
+
+def _disorder(frame, name):
+    """Where a column of dates, or of large numbers such as seconds, goes back, if it does."""
+    values = frame[name][frame[name].astype(str).str.strip() != ""].dropna()
+    numbers = pd.to_numeric(values.astype(str), errors="coerce")
+    parse = {"errors": "coerce", "utc": True, "format": "mixed"}
+    if numbers.gt(366).all():  # no hours, days or months, which begin again
+        readings = [numbers]
+    elif values.astype(str).str.match(r"\d?\d:").any():
+        readings = []
+    else:
+        readings = [pd.to_datetime(values, dayfirst=first, **parse) for first in (False, True)]
+    readings = [times.to_numpy() for times in readings if times.notna().all()]
+    falls = [np.flatnonzero(times[1:] < times[:-1]) for times in readings]
+    fewest = min(falls, key=len, default=[])
+    if not len(fewest):
+        return []
+    k = fewest[0]
+    (above, earlier), (below, later) = values.iloc[k : k + 2].items()
+    place = f"{frame.index.name} {below} ({later}) stands below {above} ({earlier})"
+    return [f"Column {name!r} contradicts the order of the rows: {place}."]
+
+
+def _tell(now, table, frame, fresh, notes):
     """Say whether the probabilities can be believed, and if not, what is wrong with them."""
     size = f"{np.exp(now.log_e):,.3g}" if now.log_e < 20 else f"10^{now.log_e / np.log(10):,.1f}"
     text = f"{now.rows:,} outcomes, {fresh:,} new: e = {size}; alarm at {1 / now.alpha:,.4g}.\n"
-    if "weight" in frame:
-        text += "The column 'weight' plays no role: every row is one bet.\n"
+    text += "".join(f"{note}\n" for note in notes)
     if now.alarm is None:
         return text + "No alarm: so far the probabilities can be believed."
     log_e, a, b = table.loc[now.alarm]

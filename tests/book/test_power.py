@@ -39,6 +39,17 @@ def test_no_fewer_would_do(ratio):
     assert n == 2 or study.power(n - 1, ratio) < 0.8
 
 
+@pytest.mark.parametrize("std", [0, 0.0, 1e-300, 1e-6, 1e-3])
+def test_without_noise_two_are_enough(std):
+    assert study.seeds_needed(0.1, std) == study.seeds_needed(-0.1, std) == 2
+
+
+@pytest.mark.parametrize(("difference", "std"), [(0, 1), (0.0, 0.0), (np.nan, 1), (0.1, -1)])
+def test_no_number_of_seeds_shows_nothing(difference, std):
+    with pytest.raises(ValueError, match=r"(difference|std) must be"):
+        study.seeds_needed(difference, std)
+
+
 def test_deviations_are_those_of_the_stored_runs(best):
     """Between seeds as `evidence.compare` has it, and over rows as the bootstrap has it."""
     table = study.spread({"linear": best["linear"]})

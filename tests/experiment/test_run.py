@@ -97,6 +97,9 @@ def test_each_field_of_a_method_acts_on_its_own():
             Method("x", "extension", **{name: "nothing"})
 
 
+CONVEX = {"recipe": {"solver": "convex"}}
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -112,6 +115,22 @@ def test_each_field_of_a_method_acts_on_its_own():
         ({"members": 0}, "members must be"),
         ({"kind": "good"}, "kind must be one of"),
         ({"loss": 3}, "loss must be one of"),
+        ({**CONVEX, "loss": "focal", "grid": {"focal": (5.0,)}}, "no use for loss='focal'"),
+        ({**CONVEX, "targets": "bin"}, "no use for targets='bin'"),
+        ({**CONVEX, "targets": "running"}, "no use for targets='running'"),
+        ({**CONVEX, "members": 5}, "no use for members=5"),
+        ({**CONVEX, "start": "ce"}, "no use for start='ce'"),
+        (
+            {**CONVEX, "targets": "taught", "teachers": "ce", "grid": {"share": (-0.5,)}},
+            "no use for grid={'share'",
+        ),
+        ({"recipe": {"solver": "convex", "averaging": 0.9}}, "averaging must be 0.0 with solver"),
+        ({"recipe": {"solver": "convex", "patience": 3}}, "patience must be None with solver"),
+        ({"recipe": {"solver": "Convex"}}, "solver must be one of"),
+        ({"recipe": {"averaging": 2}}, "averaging must be a finite number"),
+        ({"recipe": {"epochs": 0}}, "epochs must be an integer"),
+        ({"targets": "taught", "teachers": "ce", "repeats": 3}, "repeats must be 1 without folds"),
+        ({"repeats": 2}, "repeats must be 1 without folds"),
     ],
 )
 def test_what_cannot_be_combined_is_refused(fields, words):

@@ -8,12 +8,14 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from probnb.data import ProbabilityData, Splits
-from probnb.pretrained.logistic import PENALTIES
-from probnb.training.loop import Recipe, fit
+from probnb.data.base import Mirror
+from probnb.pretrained.logistic import CONVEX, PENALTIES, fit_logistic
+from probnb.settings import Recipe
+from probnb.training.cape import Calibrated
+from probnb.training.loop import fit
+from probnb.training.losses import CrossEntropy, Focal
 from probnb.training.models import network
 from probnb.training.targets import Resampled
-
-CONVEX = Recipe(solver="convex")
 
 
 def made(n, seed, features=30, weights=False):
@@ -25,7 +27,8 @@ def made(n, seed, features=30, weights=False):
 
 
 def trained(splits, targets=None):
-    return fit(network("mlp", hidden=()).build(splits.train.inputs), splits, CONVEX, None, targets)
+    model = network("mlp", hidden=()).build(splits.train.inputs)
+    return fit_logistic(model, splits, targets=targets)
 
 
 @pytest.mark.parametrize("weights", [False, True])
@@ -62,7 +65,60 @@ def test_labels_drawn_without_end_are_their_probabilities():
 def test_only_features_and_one_layer():
     splits = Splits(*(made(20, seed, features=3) for seed in range(3)), "made")
     with pytest.raises(ValueError, match="one layer"):
-        fit(network("mlp", hidden=(4,)).build(splits.train.inputs), splits, CONVEX)
+        fit_logistic(network("mlp", hidden=(4,)).build(splits.train.inputs), splits)
     one_sided = replace(splits, train=replace(splits.train, outcomes=0 * splits.train.outcomes))
     with pytest.raises(ValueError, match="training outcomes must be of both kinds; all are 0"):
         trained(one_sided)
+
+
+class Looks:
+    """Targets of one's own that look at what the network predicts."""
+
+    def __call__(self, epoch, data, predict, seed):
+        return predict()
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("loss", {"loss": Focal(2.0)}),
+        ("loss", {"loss": CrossEntropy(0.5)}),  # targets beyond [0, 1]
+        ("checkpoint", {"checkpoint": "state"}),
+        ("keep_start", {"keep_start": True}),
+        ("targets", {"targets": Calibrated("bin")}),
+        ("targets", {"targets": Looks()}),
+        ("probabilities", {"targets": Resampled()}),
+        ("recipe.solver", {"recipe": Recipe()}),
+    ],
+)
+def test_what_a_convex_fit_does_not_use_is_refused(name, given):
+    train = replace(made(50, 0), probabilities=None)
+    splits = Splits(train, made(50, 1), made(50, 2), "made")
+    model = network("mlp", hidden=()).build(train.inputs)
+    with pytest.raises(ValueError, match=name):
+        fit_logistic(model, splits, **given)
+    assert fit_logistic(model, splits, loss=CrossEntropy()).history
+
+
+def test_augmentation_is_not_dropped():
+    data = replace(made(50, 0), augment=(Mirror(),))
+    splits = Splits(data, made(50, 1), made(50, 2), "made")
+    with pytest.raises(ValueError, match="as they are"):
+        trained(splits)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"averaging": 0.9}, {"adversarial": 0.1}, {"epochs": 5}, {"seed": 1}, {"schedule": "cosine"},
+     {"patience": 3}],
+)  # fmt: skip
+def test_a_convex_recipe_has_nothing_else(other):
+    (name,) = other
+    with pytest.raises(ValueError, match=f"{name} must be .* with solver 'convex'"):
+        Recipe(solver="convex", **other)
+
+
+def test_descent_refuses_a_convex_recipe():
+    splits = Splits(*(made(20, seed) for seed in range(3)), "made")
+    with pytest.raises(ValueError, match="recipe must have solver 'sgd'"):
+        fit(network("mlp", hidden=()).build(splits.train.inputs), splits, CONVEX)

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from probnb.calibrators import PlattScaling
 from probnb.metrics import brier, ece, nll
-from probnb.report import check_table, draw_example, make_report, read_predictions
+from probnb.report import check_table, draw_example, judge, make_report, read_predictions
 from probnb.report.judge import (
     calibration_gains,
     calibration_table,
@@ -251,6 +251,17 @@ def test_parts_of_a_gain_add_up_to_the_difference_of_the_scores(table):
         assert row.drop("total").sum() == pytest.approx(row["total"])
         assert row["total"] == pytest.approx(score[name] - score["careful"])
     assert gain_parts_table(drawn(100)).empty
+
+
+@pytest.mark.parametrize("most", [1999, 2000, 1000])
+def test_parts_of_a_large_table_are_those_of_a_sample(monkeypatch, most):
+    """2,000 rows: one more than are looked at is no reason to say nothing."""
+    table = check_table(draw_example(2000))
+    whole = gain_parts_table(table)
+    monkeypatch.setattr(judge, "FIT_ROWS", most)
+    parts = gain_parts_table(table)
+    assert parts.index.equals(whole.index) and parts.equals(gain_parts_table(table))
+    assert parts.equals(whole) == (most == 2000)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,15 @@ def test_other_names_and_what_is_left_out(frame, tmp_path):
     assert table.group is None and list(table.predictions)[-1] == "noisy"
 
 
+@pytest.mark.parametrize("name", ["p", "P", "prob"])
+def test_what_is_taken_for_the_truth_is_said(name):
+    frame = pd.DataFrame({"y": [0, 1], name: [0.2, 0.7], "m": [0.3, 0.4]})
+    told = f"Column {name} is taken for the true probability (else set p to None)."
+    assert (told in check_table(frame).notes) == (name == "p")
+    assert told in check_table(frame, p=name).notes
+    assert told not in check_table(frame, p=None).notes
+
+
 def test_a_prediction_column_named_p():
     frame = pd.DataFrame({"y": [0, 1], "p": [0.2, 0.7]})
     with pytest.raises(ValueError, match="If 'p' holds predictions, set p to None"):
@@ -249,6 +258,36 @@ def test_weights_and_parts():
     bad = split.assign(m=np.where(np.arange(24) == 5, np.nan, M))
     with pytest.raises(ValueError, match=r"row 5 .* holds nothing"):  # counted in the whole table
         check_table(bad)
+
+
+@pytest.mark.parametrize("word", ["test", "Testing", "holdout", "hold-out", "Test set", "held_out",
+                                  "eval", "Evaluation", " TEST "])  # fmt: skip
+def test_the_test_part_by_any_of_its_words(word):
+    table = check_table(plain(split=["train", word] * 12))
+    assert len(table.y) == 12 and table.notes[0].startswith("Only the 12 rows of part test")
+
+
+@pytest.mark.parametrize(
+    ("split", "part", "rows"),
+    [
+        (["test", "Testing", "train"] * 8, "test", 16),
+        (["test", "eval", "train"] * 8, "test", 8),  # beside a test, an eval validates
+        (["test", "eval", "train"] * 8, "val", 8),
+        (["test", "eval", "train"] * 8, "eval", 8),  # as it is spelt
+        (["test", "holdout", "train"] * 8, "holdout", 8),
+        (["valid", "dev", "train"] * 8, "val", 16),
+        ([0, 1, 2] * 8, 1, 8),
+        (["A", "b", "c"] * 8, "a", 8),
+    ],
+)
+def test_the_part_that_is_asked_for(split, part, rows):
+    assert len(check_table(plain(split=sorted(split)), part=part).y) == rows
+
+
+def test_a_division_without_the_part_is_told_with_its_names():
+    table = check_table(plain(split=["train", "val"] * 12))
+    assert len(table.y) == 24
+    assert table.notes[0].endswith("(column split), but of train, val: all rows are judged.")
 
 
 def test_names_of_columns():

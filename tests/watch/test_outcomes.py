@@ -1,11 +1,13 @@
 """A watch over a file that grows, and the command."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from filelock import SoftFileLock
 
 from probnb.__main__ import main
 from probnb.plots import watch_over_time
@@ -96,12 +98,16 @@ def test_columns_weights_and_impossible_outcomes(tmp_path):
 
 def test_what_is_wrong_is_said(rows, tmp_path, capsys):
     path = write(rows[:5], tmp_path / "o.csv")
+    (tmp_path / "x.svg").mkdir()
     cases = {
         (path, "--prediction", "q"): "prediction: the column must be one of path, probability, y",
         (path, "--alpha", "2"): "alpha must be a finite number in (0, 1)",
         (path, "--figure", "w.doc"): "figure: the ending must be one of svg, png, pdf",
         (str(tmp_path / "no.csv"),): "no.csv",
         (str(tmp_path), path): "model.json",
+        (path, "--id", "nr"): "id: the column must be one of",
+        (path, "--state", str(tmp_path)): "state must be a file;",
+        (path, "--figure", str(tmp_path / "x.svg")): "figure must be a file;",
     }
     for arguments, message in cases.items():
         assert main(["watch", *arguments]) == 1
@@ -109,7 +115,7 @@ def test_what_is_wrong_is_said(rows, tmp_path, capsys):
     rows.loc[2, "y"] = np.nan
     assert main(["watch", write(rows[:5].astype({"y": "Int64"}), tmp_path / "o.csv")]) == 1
     assert "column 'y' must hold 0 or 1 in every row; line 4" in capsys.readouterr().err
-    assert [f.name for f in tmp_path.iterdir()] == ["o.csv"]
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["o.csv", "x.svg"]
 
 
 def test_the_figure(rows):
@@ -120,3 +126,97 @@ def test_the_figure(rows):
     assert len(watch_over_time(table.loc[:200])[0].lines) == 2  # without an alarm
     table.loc[now.alarm + 1 :, "log_e"] = np.inf
     watch_over_time(table)[0].figure.canvas.draw()
+
+
+def repeated(n=300, times=3, seed=0):
+    """Right probabilities, each row delivered several times."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 3, n)
+    rows = pd.DataFrame(
+        {"id": np.arange(n), "probability": p, "y": (rng.random(n) < p).astype(int)}
+    )
+    return rows.loc[rows.index.repeat(times)]
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "path", "case", "7 and 7.0", "parquet"])
+def test_a_row_delivered_twice_is_one_bet(tmp_path, name):
+    rows, path, options = repeated(), tmp_path / "o.csv", {}
+    once = watch(rows["y"][::3], rows["probability"][::3])[0]
+    if name in ("ID", "path", "case"):
+        rows, options = rows.rename(columns={"id": name}), {"id": name} if name == "case" else {}
+    if name == "7 and 7.0":
+        rows["id"] = [f"{k}.0" if i % 3 else str(k) for i, k in enumerate(rows["id"])]
+    rows.to_parquet(path) if name == "parquet" else write(rows, path)
+    now, table, text = watch_file(path, **options)
+    assert now == once and len(table) == 300
+    assert "repeats: 600 rows" in text and "300 outcomes, 300 new" in text
+
+
+def test_ids_of_an_earlier_look_are_not_new_evidence(tmp_path):
+    rows, path = repeated(times=1), tmp_path / "o.csv"
+    write(rows, path)
+    before = watch_file(path)[0]
+    write(pd.concat([rows, rows]), path)
+    now, _, text = watch_file(path)
+    assert now == before and "300 outcomes, 0 new" in text
+    write(pd.concat([rows[:7], rows[:1].assign(id=999), rows[7:]]), path)  # in the middle
+    with pytest.raises(ValueError, match="must begin with the 300 rows seen before"):
+        watch_file(path)
+
+
+def test_an_empty_id_and_another_column_that_repeats_are_named(tmp_path):
+    rows = repeated().rename(columns={"id": "case_id"})
+    assert "Column 'case_id' repeats: if" in watch_file(write(rows, tmp_path / "a.csv"))[2]
+    rows = repeated(times=1).astype({"id": "Int64"})
+    rows.loc[4, "id"] = pd.NA
+    with pytest.raises(ValueError, match="column 'id' must hold a name in every row; line 6"):
+        watch_file(write(rows, tmp_path / "b.csv"))
+
+
+def days(n, seconds=86_400):
+    return pd.Timestamp("2024-01-28") + pd.to_timedelta(np.arange(n) * seconds, unit="s")
+
+
+TIMES = {
+    "date": lambda n: days(n).strftime("%Y-%m-%d"),
+    "outcome_date": lambda n: days(n).strftime("%d.%m.%Y"),
+    "Date": lambda n: days(n).strftime("%m/%d/%Y"),
+    "eventTime": lambda n: days(n, 60).strftime("%Y-%m-%dT%H:%M:%S+02:00"),
+    "timestamp": lambda n: np.arange(n) + 1_700_000_000,
+    "year": lambda n: np.arange(n) + 1900,
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("change", ["in order", "swapped", "newest first"])
+def test_an_order_that_a_column_of_times_contradicts_is_named(tmp_path, name, change):
+    rows = repeated(60, 1).assign(**{name: TIMES[name](60)})
+    rows.loc[30, name] = rows.loc[29, name]  # two at a time are in order
+    if change == "swapped":
+        rows.loc[[50, 51], name] = rows.loc[[51, 50], name].to_numpy()
+    if change == "newest first":
+        rows = rows[::-1]
+    text = watch_file(write(rows, tmp_path / "o.csv"))[2]
+    assert (f"Column {name!r} contradicts the order of the rows" in text) == (change != "in order")
+    if change == "swapped":
+        assert f"line 53 ({rows.loc[51, name]}) stands below 52" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [("hour", [23, 0]), ("time", ["23:59", "00:01"]), ("daytime", ["b", "a"]), ("day", [31, 1]),
+     ("model", ["2024-02-01", "2023-01-01"]), ("date", ["", ""])],
+)  # fmt: skip
+def test_what_is_no_order_is_not_named(tmp_path, name, cells):
+    rows = repeated(60, 1).assign(**{name: cells * 30})
+    assert "contradicts" not in watch_file(write(rows, tmp_path / "o.csv"))[2]
+
+
+def test_two_watches_do_not_overwrite_each_other(tmp_path):
+    path = write(repeated(times=1), tmp_path / "o.csv")
+    with ThreadPoolExecutor(1) as pool:
+        with SoftFileLock(f"{path}.watch.json.lock"):
+            found = pool.submit(watch_file, path)
+            assert not wait([found], timeout=0.5).done
+        assert found.result()[0].rows == 300
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["o.csv", "o.csv.watch.json"]

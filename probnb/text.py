@@ -1,0 +1,65 @@
+"""A user's text on its way out: names of columns, groups and files, and what cells hold.
+
+Notes and names are plain text wherever they are kept; it is here that they become markup, so that
+nothing of a file is read as Markdown, HTML or mathematics.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed"]
+
+
+class Markdown(str):
+    """Markdown that a notebook shows as such."""
+
+    def _repr_markdown_(self):
+        return str(self)
+
+
+class Html(str):
+    """HTML that a notebook shows as such."""
+
+    def _repr_html_(self):
+        return str(self)
+
+
+class Named(str):
+    """A sentence that names files, which may be called after people.
+
+    Attributes
+    ----------
+    public : str
+        The same without their names, as it may be passed on.
+    """
+
+    def __new__(cls, text, public):
+        """Take both."""
+        one = super().__new__(cls, text)
+        one.public = public
+        return one
+
+
+def escape(text):
+    r"""Return text that Markdown shows as it stands, on one line.
+
+    Examples
+    --------
+    >>> escape("<b>|a_b|")
+    '\\<b>\\|a\\_b\\|'
+    """
+    text = re.sub(r"([\\`*_{}\[\]<|$~#])", r"\\\1", " ".join(str(text).split()))
+    return text.replace("&", "&amp;")
+
+
+def listed(lines):
+    """Return lines of plain text as a list."""
+    return Markdown("\n".join(f"- {escape(line)}" for line in lines))
+
+
+def fenced(text):
+    """Return a block of code, whatever stands in it."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,136 @@
+"""A user's text is shown as it stands: in Markdown, HTML, cards and figures, and runs nothing."""
+
+import os
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from markdown_it import MarkdownIt
+
+from probnb.data import ProbabilityData
+from probnb.images.card import model_card
+from probnb.images.model import KeptModel
+from probnb.images.verdicts import how_to_predict, what_was_read
+from probnb.plots import decision_figure, reliability_grid
+from probnb.report import check_table, make_report
+from probnb.report.decide import decision_curve, show_decisions
+from probnb.report.tell import FORMS
+from probnb.text import Html, Named, escape, fenced, listed
+from probnb.training.models import network
+
+matplotlib.use("agg")
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</td></table><script>alert(1)</script>",
+    "[x](javascript:alert(1))",
+    "![x](https://example.org/x.png)",
+    "{raw}`html <b>`",
+    "cost $x^$",
+    "$$",
+    "_new",
+    "__a__ *b*",
+    "a|b",
+    "a\\",
+    "&lt;b&gt;",
+    "# a\n\n<b>b",
+    "x\n```\n<script>",
+    "https://example.org/<b>",
+]
+OURS = {"p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "style", "code",
+        "pre", "h1", "h2"}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """What a browser would make of a text: its tags, their attributes, and the words."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = set(), set(), ""
+        self.feed(text if isinstance(text, Html) else rendered(text))
+        self.words = " ".join(self.words.split())
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attributes}
+
+    def handle_data(self, data):
+        self.words += data
+
+    def check(self, *words):
+        assert self.tags <= OURS and self.attributes <= {
+            "id",
+            "class",
+            "type",
+            "colspan",
+            "rowspan",
+        }
+        for word in words:
+            assert " ".join(word.split()) in self.words
+
+
+def rendered(text):
+    return MarkdownIt("commonmark").enable("table").render(text)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_markdown_shows_it_as_it_stands(name):
+    Page(listed([name, f"Column {name}"])).check(f"Column {name}")
+    Page(f"| | {escape(name)} |\n| --- | --- |\n| {escape(name)} | 1 |").check(name)
+    page = Page(f"before\n\n{fenced(name)}\n\nafter")
+    page.check(name)
+    assert page.tags == {"p", "pre", "code"}
+
+
+@pytest.fixture(params=HOSTILE)
+def named(request):
+    """The name, and a table with columns, cells, groups called so."""
+    name, rng = request.param, np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 400)
+    frame = pd.DataFrame({"y": (rng.random(400) < p).astype(int), name: p, "other": p**2})
+    frame["group"] = np.where(np.arange(400) < 200, name, "b")
+    return name, frame.assign(**{f"text {name}": name})
+
+
+def test_a_report_shows_it_as_it_stands(named):
+    name, frame = named
+    table = check_table(frame)
+    report = make_report(table, "other", bins=5, replicates=20)
+    Page(report.in_short()).check(name)
+    Page(report.what_was_read()).check(f"left out: text {name} ({name!r})")
+    for part in set(FORMS) - {"distances"}:
+        Page(report.show(part)).check(name)
+    curve = decision_curve(table, 0.2)
+    Page(show_decisions(curve)).check(name)
+    ax = decision_figure(curve)
+    assert ax.get_legend().get_texts()[0].get_text().replace(r"\$", "$") == name
+    ax.figure.canvas.draw()
+    axes = reliability_grid(table.y, table.predictions)
+    axes[0].figure.canvas.draw()
+    plt.close("all")
+    assert axes[0].get_title(loc="left").replace(r"\$", "$").startswith(name)
+
+
+def test_a_card_shows_it_as_it_stands(named):
+    name, frame = named
+    report = make_report(check_table(frame), bins=5, replicates=20)
+    mlp = network("mlp", hidden=(4,))
+    model = KeptModel(mlp, (mlp.build(torch.zeros(2, 3)).state_dict(),), 3,
+                      record={"label": name, "source": name})  # fmt: skip
+    card = model_card(model, listed([name]), None, report, f"papermill {name}")
+    Page(card).check(name, f"source: {name}", f"papermill {name}")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_page_on_images_shows_it_and_the_card_withholds_names(name):
+    part = ProbabilityData(torch.zeros(4, 3, 8, 8), [0, 1, 0, 1])
+    notes = [Named(f"1 of 5 images cannot be read ({name}: empty).", "1 of 5 cannot be read.")]
+    splits = SimpleNamespace(parts=lambda: {"train": part}, report={"notes": notes})
+    Page(what_was_read(splits, f"Backbone {name}.")).check(f"({name}: empty)", f"Backbone {name}.")
+    assert escape(name) not in what_was_read(splits, names=False)
+    Page(how_to_predict(f"runs/{name}", "ce", 0.0)).check(os.path.normpath(f"runs/{name}"))
