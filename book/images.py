@@ -166,7 +166,7 @@ reading = {
 splits = load_images(images, size=settings.size, **reading)
 what_was_read(splits, why)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Rows of drawn faces, those with outcome 0 above those with outcome 1."}}
+# %% mystnb={"image": {"alt": "Rows of drawn faces, those with outcome 0 above those with outcome 1."}} tags=["hide-input"]
 # %matplotlib inline
 from probnb.images.verdicts import example_images
 
@@ -239,7 +239,7 @@ from probnb.methods import METHODS
 
 choice.rename(lambda name: METHODS[name].label).round(4)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Score on test images against the number of training images, and beside it what the best other row would change."}}
+# %% mystnb={"image": {"alt": "Score on test images against the number of training images, and beside it what the best other row would change."}} tags=["hide-input"]
 from probnb.images.verdicts import learning_curve_figure
 
 axes = learning_curve_figure(points, differences, choice)
@@ -267,7 +267,7 @@ report.show("metrics")
 # %% tags=["hide-input"]
 report.show("pairs")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagram of each row on the test images: observed frequency against predicted probability by bin, over a histogram of the predictions."}}
+# %% mystnb={"image": {"alt": "Reliability diagram of each row on the test images: observed frequency against predicted probability by bin, over a histogram of the predictions."}} tags=["hide-input"]
 from probnb.plots import reliability_grid
 
 axes = reliability_grid(table.y, table.predictions, p=table.p, weights=table.weight)
@@ -293,7 +293,7 @@ from probnb.report.decide import decision_curve, show_decisions
 decided = decision_curve(table, threshold)
 show_decisions(decided)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Net benefit of acting on each column of predictions against the threshold of probability, beside acting on everybody and on nobody."}}
+# %% mystnb={"image": {"alt": "Net benefit of acting on each column of predictions against the threshold of probability, beside acting on everybody and on nobody."}} tags=["hide-input"]
 from probnb.plots import decision_figure
 
 ax = None if decided is None else decision_figure(decided)
@@ -346,11 +346,11 @@ how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
 # depends on: a map that lights up beside the subject is a reason to look at how the images were taken. Your
 # own images are shown, and stored in the report, with `-p show_images True` only.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Test images of which the model is most sure, each beside a map of what its log-odds lose where a square is covered"}}
+# %% mystnb={"image": {"alt": "Test images of which the model is most sure, each beside a map of what its log-odds lose where a square is covered"}} tags=["hide-input"]
 from probnb_book.occlusion import look_inside, surest
 
 sure, unsure = surest(again)
 axes = look_inside(model, pictures.test, again, sure, device) if show_images else None
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Test images of which the model is least sure, each beside a map of what its log-odds lose where a square is covered"}}
+# %% mystnb={"image": {"alt": "Test images of which the model is least sure, each beside a map of what its log-odds lose where a square is covered"}} tags=["hide-input"]
 axes = look_inside(model, pictures.test, again, unsure, device) if show_images else None
