@@ -59,8 +59,7 @@ results_dir = results_path(results_dir)
 import pandas as pd
 
 from probnb.plots import forest, use_style
-from probnb_book import ablations as study
-from probnb_book.ablations import figures
+from probnb_book.ablations import figures, study
 from probnb_book.ablations.special import first_targets
 from probnb_book.data.faces import load_faces
 

@@ -66,8 +66,7 @@ import pandas as pd
 
 from probnb.experiment.results import find_runs, on_test, read_results
 from probnb.plots import forest, use_style
-from probnb_book import cifar10 as study
-from probnb_book.cifar10 import tasks
+from probnb_book.cifar10 import study, tasks
 
 use_style()
 pd.set_option("display.max_colwidth", None, "display.max_rows", None)

@@ -8,9 +8,9 @@ from importlib import import_module
 from probnb.validation import check_choice
 
 COMMANDS = {
-    "ablations": "ablations",
+    "ablations": "ablations.study",
     "authors": "authors",
-    "cifar10": "cifar10",
+    "cifar10": "cifar10.study",
     "claims": "claims",
     "costs": "costs",
     "estimators": "estimators",

@@ -19,7 +19,7 @@ from probnb.metrics import difference
 from probnb.plots import COLOURS, use_style
 
 from . import evidence
-from .ablations import read_study
+from .ablations.study import read_study
 from .authors import derived
 from .claims import face_runs
 from .results import label, over_seeds

@@ -16,8 +16,7 @@ from probnb.experiment.plan import job_key, lineage, plan
 from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS
 from probnb.training.targets import TARGETS, left_out
-from probnb_book import ablations as study
-from probnb_book.ablations import figures, special
+from probnb_book.ablations import figures, special, study
 from probnb_book.ablations.rows import STUDIES, Row, settings_of
 from probnb_book.data.faces import load_faces
 

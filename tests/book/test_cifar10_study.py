@@ -5,7 +5,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 
 from probnb.metrics import kl_p, mse_p
 from probnb.metrics.votes import check_votes
-from probnb_book.cifar10 import brier_follows, compare_seeds, kl_ratios, paper_ratios
+from probnb_book.cifar10.study import brier_follows, compare_seeds, kl_ratios, paper_ratios
 
 N = 400
 

@@ -13,8 +13,8 @@ from probnb import store
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import find_runs, on_test, read_results
 from probnb.metrics.votes import check_votes
-from probnb_book import cifar10 as command
-from probnb_book.cifar10 import compared, differences, read_stored
+from probnb_book.cifar10 import study as command
+from probnb_book.cifar10.study import compared, differences, read_stored
 from probnb_book.cifar10.tasks import (
     load_task,
     on_gradients,

@@ -8,7 +8,7 @@ import pytest
 
 from probnb.metrics import difference
 from probnb_book import evidence
-from probnb_book.ablations import compare, read_study
+from probnb_book.ablations.study import compare, read_study
 from probnb_book.published import published
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"

@@ -11,7 +11,13 @@ from scipy.stats import ttest_1samp
 
 from probnb.experiment.results import find_runs, read_results
 from probnb.metrics import holm, mse_p
-from probnb_book.cifar10 import brier_follows, differences, kl_ratios, paper_ratios, read_stored
+from probnb_book.cifar10.study import (
+    brier_follows,
+    differences,
+    kl_ratios,
+    paper_ratios,
+    read_stored,
+)
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 STORED = read_stored(RESULTS)

@@ -1,0 +1,305 @@
+"""What the chapter asks of its predictions: methods over seeds, people, and the paper's ratio.
+
+``python -m probnb_book cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
+not yet trained, writes ``results/cifar10/{question}-{data}-{profile}-seed{seed}`` for each seed,
+and the comparison over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
+(``...-pixels.csv`` with ``--inputs pixels``, and so for ``features``).
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from scipy.stats import spearmanr
+
+from probnb import store
+from probnb.experiment.results import TABLES, find_runs, on_test, read_results
+from probnb.methods import METHODS
+from probnb.metrics import brier, difference, holm, kl_p, mse_p
+from probnb.metrics.votes import check_votes
+from probnb.validation import check_choice
+
+from ..published import published
+from .tasks import DATA, INPUTS, load_task, task_label, task_settings, train_task
+
+PEOPLE = (1, 3, 9)
+"""Sizes of the second group of people."""
+
+CLIPS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12, 1e-16)
+"""Clippings that a program may put before a logarithm; 1e-7 and 2e-16 are the machine's own."""
+
+
+def compare_seeds(tables, reference="ce", replicates=1000):
+    """Compare MSE_p of every method with that of one of them, over trainings on the same task.
+
+    Parameters
+    ----------
+    tables : sequence of DataFrame
+        For each seed the test rows: ``id``, a column for each method, and ``p``, or ``k`` and
+        ``n`` of the votes that no training saw.
+    reference : str, default="ce"
+        The method to compare with.
+    replicates : int, default=1000
+        Resamples of the test rows, for one seed and for seeds that share them.
+
+    Returns
+    -------
+    DataFrame
+        Index: methods. Columns ``mean`` and ``spread`` (standard deviation) over seeds of MSE_p,
+        and the fields of `probnb.metrics.Difference`.
+
+    Notes
+    -----
+    Where seeds share test rows the variance between seeds may be estimated as 0, which three seeds
+    do not show. That hardly matters at 95 %, but far out, where Holm's rule looks, it does: ``p``
+    is then the larger of the rule's own and Student's over the seeds alone.
+    """
+    methods = [m for m in METHODS if all(m in table for table in tables)]
+    check_choice(reference, methods, "reference")
+    tables = [table.sort_values("id", ignore_index=True) for table in tables]
+    terms = [np.stack([_squared_errors(t, m) for m in methods], axis=1) for t in tables]
+    shared = len(tables) > 1 and all(t["id"].equals(tables[0]["id"]) for t in tables)
+    base, n = methods.index(reference), len(tables[0])
+    values, samples = np.stack([part.mean(axis=0) for part in terms]), None
+    gaps = values - values[:, [base]]
+    if shared or len(tables) == 1:
+        drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), replicates) / n
+        samples = np.stack([drawn @ part for part in terms], axis=1)
+        samples -= samples[:, :, [base]]
+    lines = {}
+    for k, method in enumerate(methods):
+        boot = None if samples is None else samples[:, :, k]
+        found = difference(gaps[:, k], boot, n, shared)
+        if shared:
+            found = replace(found, p=np.maximum(found.p, difference(gaps[:, k]).p))
+        spread = values[:, k].std(ddof=1) if len(tables) > 1 else np.nan
+        lines[method] = {"mean": values[:, k].mean(), "spread": spread, **found.__dict__}
+    return pd.DataFrame.from_dict(lines, orient="index")
+
+
+def _squared_errors(table, method):
+    """Terms of MSE_p by row; from votes estimates without a bias."""
+    if "k" in table:
+        votes = check_votes(table["k"].to_numpy(), table["n"].to_numpy())
+        return votes.squared_error(table[method].to_numpy(float))
+    return ((table[method] - table["p"]) ** 2).to_numpy(float)
+
+
+def compared(tests):
+    """Return everything that a task's page shows, as a table that holds no vote.
+
+    Parameters
+    ----------
+    tests : sequence of DataFrame
+        Test rows of each seed, as `compare_seeds` takes them, with ``y``.
+
+    Returns
+    -------
+    DataFrame
+        With ``metric`` ``"mse_p"``, for each ``reference`` and ``method`` what `compare_seeds`
+        says, and MSE_p of so many other people (``reference``) as method ``people``; with
+        ``metric`` ``"models"`` MSE_p (``mean``) and Brier score (``spread``) of each seed's
+        methods.
+    """
+    rows = []
+    for reference in ("ce", "ce_finetuned"):
+        if all(reference in table for table in tests):
+            table = compare_seeds(tests, reference).rename_axis("method").reset_index()
+            rows.append(table.assign(metric="mse_p", reference=reference))
+    for seed, table in enumerate(tests):
+        models = [m for m in METHODS if m in table]
+        of_seed = {"method": models, "metric": "models", "reference": str(seed)}
+        of_seed["mean"] = [_squared_errors(table, m).mean() for m in models]
+        of_seed["spread"] = [brier(table["y"], table[m]) for m in models]
+        rows.append(pd.DataFrame(of_seed))
+    if "k" in tests[0]:
+        pooled = pd.concat(tests)
+        variance = check_votes(pooled["k"], pooled["n"]).variance().mean()  # of one other person
+        people = {"method": "people", "metric": "mse_p", "reference": [str(m) for m in PEOPLE]}
+        rows.append(pd.DataFrame({**people, "mean": [variance / m for m in PEOPLE]}))
+    return pd.concat(rows, ignore_index=True)
+
+
+def publish(runs, directory):
+    """Write what may be published of several seeds of one task.
+
+    The votes of people are data of others and are not kept. What can only be computed with them
+    is kept as numbers (`compared`); of predictions, those of test rows by row number.
+
+    Parameters
+    ----------
+    runs : list of (Results, StoredRun)
+        From `probnb_book.cifar10.tasks.train_task`, of the same task.
+    directory : path-like
+        Where to: a folder for each seed and a CSV of comparisons.
+
+    Returns
+    -------
+    pathlib.Path
+        The CSV.
+    """
+    directory = Path(directory)
+    for results, stored in runs:
+        table = on_test(results.predictions)
+        table = table if "p" in table else table.drop(columns=["y", "k", "n"])
+        methods = [c for c in table if c in METHODS]
+        kept = replace(results, predictions=table.astype(dict.fromkeys(methods, np.float32)))
+        tables = {name: getattr(kept, name) for name in TABLES}
+        store.write_run(directory / stored.directory.name, tables, stored.record)
+    record = runs[0][1].record
+    path = directory / f"{record['task']}-{record['data']}{_ending(record['inputs'])}.csv"
+    table = compared([on_test(results.predictions) for results, _ in runs])
+    store.replace_file(path, partial(table.to_csv, index=False, float_format="%.6g"))
+    return path
+
+
+def _ending(inputs):
+    return f"-{inputs}" * (inputs != "gradients")
+
+
+def read_stored(folder, data="*", question="*", inputs="gradients"):
+    """Read what is kept of the tasks: the differences over seeds, and what else `compared` has.
+
+    Parameters
+    ----------
+    folder : path-like
+        Folder of results, with ``cifar10`` in it.
+    data, question : str, default="*"
+        Only tasks of these data, and with this question.
+    inputs : {"gradients", "pixels", "features"}, default="gradients"
+        What the network saw.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``data``, ``question`` and those of `compared`; empty where there is nothing.
+    """
+    found, ending = [], _ending(inputs)
+    for path in sorted((Path(folder) / "cifar10").glob(f"{question}-{data}{ending}.csv")):
+        asked, of, *rest = path.stem.split("-")
+        if ending == "".join(f"-{part}" for part in rest):
+            table = pd.read_csv(path, dtype={"reference": str})
+            found.append(table.assign(data=of, question=asked))
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def differences(stored, methods, reference="ce"):
+    """Pick differences in MSE_p from a method, with Holm's p-values over all that are picked."""
+    rows = stored.query("metric == 'mse_p' and reference == @reference != method")
+    rows = rows[rows["method"].isin(methods)]
+    labels = [METHODS[m].label for m in rows["method"]]
+    return rows.assign(label=labels, holm=holm(rows["p"])).reset_index(drop=True)
+
+
+def brier_follows(stored, folder):
+    """Correlate the Brier score with MSE_p over methods, and over the epochs of trainings.
+
+    Parameters
+    ----------
+    stored : DataFrame
+        From `read_stored`, of one task.
+    folder : path-like
+        Folder of results, for the epochs.
+
+    Returns
+    -------
+    DataFrame
+        ``seed``, ``kind`` (``"methods"`` without the overfitted one, or ``"epochs"``), ``rank``
+        (Spearman's correlation) and ``models``. Seeds are kept apart: the luck of a seed's votes
+        shifts all of its Brier scores alike.
+    """
+    points = stored.query("metric == 'models' and method != 'ce_overfit'")
+    points = points.rename(columns={"mean": "mse_p", "spread": "brier"})
+    found = [(int(seed), "methods", part) for seed, part in points.groupby("reference")]
+    task = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
+    for run in find_runs([folder], "cifar10", **task, inputs="gradients"):
+        found.append((run.record["seed"], "epochs", read_results(run).epochs.query("epoch > 0")))
+    lines = [(seed, kind, spearmanr(part["mse_p"], part["brier"]).statistic, len(part))
+             for seed, kind, part in found]  # fmt: skip
+    return pd.DataFrame(lines, columns=["seed", "kind", "rank", "models"])
+
+
+def kl_ratios(p, predictions, clips=CLIPS):
+    """Divide KL_p by MSE_p, for both directions and several clippings.
+
+    Parameters
+    ----------
+    p : array-like of shape (n,)
+        True probabilities.
+    predictions : DataFrame
+        A column of predictions for each method.
+    clips : sequence of float
+        Both arguments of the divergence are moved into [clip, 1 - clip].
+
+    Returns
+    -------
+    DataFrame
+        Columns ``method``, ``direction``, ``clip`` and ``ratio``.
+    """
+    rows = []
+    for (method, p_hat), clip in product(predictions.items(), clips):
+        a, b = (np.clip(np.asarray(v, float), clip, 1 - clip) for v in (p, p_hat))
+        for direction in ("p||p_hat", "p_hat||p"):
+            rows.append((method, direction, clip, kl_p(a, b, direction) / mse_p(p, p_hat)))
+    return pd.DataFrame(rows, columns=["method", "direction", "clip", "ratio"])
+
+
+def paper_ratios():
+    """Return the paper's Table 11, by method, with its ratio KL_p / MSE_p."""
+    table = published("cifar10", percent=False)
+    table = table.pivot(index="method", columns="metric", values="value")[["mse_p", "kl_p"]]
+    table = table.loc[[m for m in METHODS if m in table.index]].rename_axis(None, axis=1)
+    return table.assign(ratio=table["kl_p"] / table["mse_p"])
+
+
+def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
+    """Draw MSE_p of some methods and of other people, for each task."""
+    rows = stored[(stored["metric"] == "mse_p") & stored["reference"].isin(["ce", "1", "3", "9"])]
+    rows = rows[rows["method"].isin([*methods, "people"])]
+    people = {"1": "1 other person", "3": "3 other people", "9": "9 other people"}
+    who = [people[number] if method == "people" else METHODS[method].label
+           for method, number in zip(rows["method"], rows["reference"])]  # fmt: skip
+    task = [task_label(*pair) for pair in zip(rows["data"], rows["question"])]
+    shown = pd.DataFrame({"task": task, "who": who, "mse": 100 * rows["mean"].to_numpy()})
+    order = [METHODS[m].label for m in methods] + [w for w in dict.fromkeys(who) if "other" in w]
+    _, ax = plt.subplots(figsize=(7.2, 1.2 + 0.42 * len(set(task))), layout="constrained")
+    sns.scatterplot(
+        shown, x="mse", y="task", hue="who", style="who", hue_order=order, style_order=order,
+        palette="colorblind", s=55, ax=ax,
+    )  # fmt: skip
+    ax.set(xlabel="MSE$_p$ (× 100)", ylabel="", xlim=(0, None))
+    ax.margins(y=0.12)
+    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=4, title=None)
+    return ax
+
+
+def main(arguments=None):
+    """Train a task with several seeds and keep what may be published of it."""
+    parser = argparse.ArgumentParser(prog="python -m probnb_book cifar10", description=__doc__)
+    parser.add_argument("data", choices=list(DATA))
+    parser.add_argument("question")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--results", default="results", help="what may be published")
+    parser.add_argument("--runs", default="runs", help="finished trainings")
+    parser.add_argument("--profile", default="cpu")
+    parser.add_argument("--inputs", choices=list(INPUTS), default="gradients")
+    parser.add_argument("--methods", help='names of rows, as in "ce, platt"; all by default')
+    parser.add_argument("--workers", type=int)
+    given = parser.parse_args(arguments)
+    settings, runs = task_settings(given.data, given.profile, given.inputs), []
+    which, sizes = (given.data, given.question, given.data_dir), (settings.images, settings.size)
+    for seed in given.seeds:
+        task = load_task(*which, *sizes, seed, given.inputs)
+        how = {"methods": given.methods, "device": "cpu", "workers": given.workers}
+        runs.append(train_task(task, settings, given.runs, given.profile, seed, **how))
+        print(runs[-1][1].directory, flush=True)
+    print(publish(runs, Path(given.results) / "cifar10"))
