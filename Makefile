@@ -40,6 +40,7 @@ run: $(STAMP)
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(SMOKE) $(BIN)/pytest -q --nbval-lax --nbval-current-env -n $(CORES) --dist loadfile book/
 	$(SMOKE) $(BIN)/jupyter-book build book/ -W --keep-going --all --path-output _smoke
 	$(QUIET) $(BIN)/pytest -rs -n $(CORES)

@@ -11,13 +11,11 @@ import ast
 import datetime
 import functools
 import hashlib
-import inspect
 import json
+import linecache
 import os
 import platform
 import subprocess
-import sys
-import textwrap
 import types
 import uuid
 import warnings
@@ -42,6 +40,7 @@ TRAINS = (
     "data/inputs.py",
     "pretrained/backbone.py",
     "pretrained/logistic.py",
+    "pretrained/network.py",
     "experiment/run.py",
 )
 """Files that take part in every training, whole: what is not listed cannot be forgotten."""
@@ -222,7 +221,7 @@ def fingerprint(job, augment=(), root=None):
     """
     taught = getattr(job.targets, "calibrator", None) is not None
     files = (*TRAINS, "calibrators/*.py") if taught else TRAINS
-    parts = [_files(files, Path(root or ROOT)), *_replaced(files)]
+    parts = [_files(files, Path(root or ROOT))]
     for value in (job.loss, job.targets, job.network.kind, *augment):
         parts += [] if isinstance(value, str) else _own(value)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -234,56 +233,24 @@ def _files(patterns, root):
     return "\n".join(f"{path.relative_to(root)}\n{_plain(path.read_text())}" for path in paths)
 
 
-def _replaced(patterns):
-    """Sources of what stands in memory where the library's files define something else."""
-    found = []
-    for path in (path for pattern in patterns for path in sorted(ROOT.glob(pattern))):
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        module = sys.modules.get(".".join(parts))
-        for name in _defined(path) if module else ():
-            for one in _functions(getattr(module, name, None)):
-                if not one.__code__.co_filename.startswith((module.__file__, "<")):
-                    found.append(f"{module.__name__}.{name} {_source(one)}")
-    return found
-
-
-@functools.cache
-def _defined(path):
-    nodes = ast.parse(path.read_text()).body
-    return [node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-
-
-def _functions(value):
-    """A function, or those that the members of a class are made of."""
-    members = vars(value).values() if isinstance(value, type) else [value]
-    members = [m.fget if isinstance(m, property) else getattr(m, "__func__", m) for m in members]
-    members = [inspect.unwrap(m) if callable(m) else m for m in members]
-    return [member for member in members if isinstance(member, types.FunctionType)]
-
-
 def _own(value):
-    """Sources of a function or of a class that is not the library's."""
-    if isinstance(value, types.FunctionType):
-        return [_source(value)]
-    kinds = (value if isinstance(value, type) else type(value)).__mro__
-    own = [kind for kind in kinds if not f"{kind.__module__}.".startswith(_KNOWN)]
-    return [_source(one) for kind in own for one in _functions(kind)]
-
-
-def _source(function):
-    """The source of a function, or its bytes, names and values where there is none."""
-    try:
-        return _plain(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError, TypeError):
-        code = function.__code__
-        plain = [value for value in code.co_consts if not isinstance(value, types.CodeType)]
-        return f"{code.co_code.hex()} {code.co_names} {plain}"
+    """The files, or the cells of a notebook, that hold what is not the library's, whole."""
+    kind = value if isinstance(value, type | types.FunctionType) else type(value)
+    places = []
+    for one in getattr(kind, "__mro__", (kind,)):
+        if not f"{one.__module__}.".startswith(_KNOWN):
+            members = vars(one).values() if isinstance(one, type) else (one,)
+            places += [m.__code__.co_filename for m in members if hasattr(m, "__code__")]
+    return [_plain("".join(linecache.getlines(place))) for place in dict.fromkeys(places)]
 
 
 @functools.cache
 def _plain(text):
     """Code as it parses, without comments and without text that stands alone."""
-    tree = ast.parse(text)
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # a cell with commands of IPython
+        return text
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

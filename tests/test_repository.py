@@ -1,12 +1,14 @@
 """What the repository promises about itself: docstrings, notebooks, pins, pages."""
 
 import ast
-import graphlib
 import importlib
 import itertools
+import os
 import pkgutil
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -23,25 +25,8 @@ from probnb.experiment.profiles import PROFILE_FIELDS
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
-LIBRARY = sorted(m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb."))
-MODULES = sorted(
-    [*LIBRARY, *(m.name for m in pkgutil.walk_packages(probnb_book.__path__, "probnb_book."))]
-)
-ROOMS = [  # imports go to rooms of lines above only, or stay in their room
-    "validation",
-    "store parts settings text",
-    "tables metrics methods",
-    "calibrators",
-    "scale",
-    "report",  # on predictions of any origin: it knows of no data set and no training
-    "data watch",
-    "training",
-    "pretrained",
-    "experiment",
-    "plots",
-    "images",
-    "__main__",
-]
+MODULES = {m.name for m in pkgutil.walk_packages(probnb.__path__, "probnb.")}
+MODULES |= {m.name for m in pkgutil.walk_packages(probnb_book.__path__, "probnb_book.")}
 
 
 def tracked():
@@ -49,30 +34,6 @@ def tracked():
     if listing.returncode:
         pytest.skip("not a git checkout")
     return [ROOT / name for name in listing.stdout.split("\0") if name]
-
-
-def folder_of(name):
-    return (BOOK if name.startswith("probnb_book") else ROOT).joinpath(*name.split("."))
-
-
-def source_of(name):
-    path = folder_of(name)
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return path.read_text(encoding="utf-8")
-
-
-def imports(name):
-    """Modules of the package that a module imports, at its top or within a function."""
-    package = name.split(".") if folder_of(name).is_dir() else name.split(".")[:-1]
-    for node in ast.walk(ast.parse(source_of(name))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        if isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
-            base = ".".join([*above, *filter(None, [node.module])])
-            for alias in node.names:
-                inside = f"{base}.{alias.name}"
-                yield inside if inside in MODULES else base
 
 
 def test_the_page_of_the_library_names_modules_that_exist():
@@ -88,35 +49,43 @@ def test_the_page_of_the_library_names_modules_that_exist():
     assert not missing
 
 
-def test_figures_are_drawn_in_plots_and_for_the_page_on_images():
-    drawn = {
-        name.split(".")[1]
-        for name in LIBRARY
-        if {"matplotlib", "seaborn"} & {target.split(".")[0] for target in imports(name)}
-    }
-    assert drawn == {"plots", "images"}
+def contracts(folder):
+    """What import-linter says of the contracts in pyproject."""
+    pytest.importorskip("importlinter")
+    command = [sys.executable, "-c", "import importlinter.cli as c; c.lint_imports_command()"]
+    paths = os.pathsep.join([str(folder), str(folder / "book")])
+    environment = os.environ | {"PYTHONPATH": paths, "COLUMNS": "200"}
+    done = subprocess.run(
+        [*command, "--no-cache"], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    return done.returncode, " ".join(done.stdout.split())
 
 
-def test_imports_go_downwards():
-    depth = {room: i for i, line in enumerate(ROOMS) for room in line.split()}
-    assert {name.split(".")[1] for name in LIBRARY} == set(depth)
-    upwards = []
-    for name in LIBRARY:
-        for target in imports(name):
-            here, there = name.split(".")[1], [*target.split("."), None][1]
-            if target.startswith("probnb_book"):
-                upwards.append(f"{name} imports {target}")
-            if (here, there) == ("training", "pretrained"):
-                continue  # loop and models, yet
-            if target.startswith("probnb.") and here != there and depth[there] >= depth[here]:
-                upwards.append(f"{name} imports {target}")
-    assert not upwards
+def test_rooms_import_what_they_may():
+    status, text = contracts(ROOT)
+    assert status == 0, text
 
 
-def test_imports_have_no_cycle():
-    graph = {name: {t for t in imports(name) if t in MODULES} - {name} for name in MODULES}
-    assert sum(map(len, graph.values())) > len(MODULES)  # the imports were found
-    graphlib.TopologicalSorter(graph).prepare()
+@pytest.mark.parametrize(
+    ("file", "line", "broken"),
+    [
+        ("probnb/training/cape.py", "from ..experiment import plan", "probnb.training.cape ->"),
+        ("probnb/metrics/votes.py", "import matplotlib.pyplot", "probnb.metrics.votes ->"),
+        ("probnb/store.py", "def f():\n    import timm", "probnb.store ->"),
+        ("probnb/tables.py", "import probnb_book.scenarios", "probnb.tables ->"),
+        ("probnb/metrics/sample.py", "from .registry import brier", ".sample -> .registry"),
+        ("book/probnb_book/published.py", "from . import evidence", ".published ->"),
+        ("probnb/room.py", "", "probnb.room"),
+    ],
+)
+def test_a_wrong_import_is_told(tmp_path, file, line, broken):
+    for package in ("probnb", "book/probnb_book"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    path = tmp_path / file
+    path.write_text((path.read_text() if path.exists() else "") + f"\n{line}\n")
+    status, text = contracts(tmp_path)
+    assert status == 1 and broken in text, text
 
 
 def test_every_chapter_is_in_the_contents_and_paired():

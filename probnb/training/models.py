@@ -8,13 +8,12 @@ column, or K with ``num_classes=K``.
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 from torchvision.models.resnet import BasicBlock
 
-from ..pretrained.backbone import Backbone
 from ..validation import check_choice, check_integer, check_number
 
 
@@ -107,53 +106,18 @@ class MLP(nn.Module):
         return self.layers(x.flatten(1))
 
 
-class Pretrained(nn.Module):
-    """A backbone, its features scaled, and a head on them: logits of images.
-
-    Scaled by their mean and variance over training images, or where it is trained as a whole over
-    the batch, as batch normalisation does.
-
-    Parameters
-    ----------
-    backbone, layers, size, mirror, bare : str, str, int, bool, bool
-        See `probnb.pretrained.backbone.Backbone`.
-    hidden : tuple of int, default=()
-        Units of each layer of the head; none for logistic regression.
-    dropout : float, default=0
-        Of the head.
-    in_channels : int, default=3
-        Must be 3.
-    num_classes : int, default=2
-        Number of logits.
-    """
-
-    def __init__(
-        self, backbone="lite0", layers="stages", size=None, mirror=False, bare=False, hidden=(),
-        dropout=0.0, in_channels=3, num_classes=2,
-    ):  # fmt: skip
-        super().__init__()
-        if in_channels != 3:
-            raise ValueError(f"a backbone sees images of 3 channels; got {in_channels}.")
-        self.backbone = Backbone(backbone, layers, size, mirror, bare)
-        weight = next(self.backbone.parameters())
-        with torch.no_grad():
-            self.backbone.eval()
-            own = torch.zeros(1, 3, *self.backbone.own_size, device=weight.device)
-            features = self.backbone(own).shape[1]
-        self.norm = nn.BatchNorm1d(features, eps=1e-8, affine=False)
-        self.head = MLP(features, hidden, dropout, num_classes)
-
-    def forward(self, x):
-        """Return the logits, of shape (n, num_classes)."""
-        return self.head(self.norm(self.backbone(x)))
-
-
 NETWORKS = {
     "resnet18": ResNet18,
     "mlp": MLP,
-    "pretrained": Pretrained,
+    "pretrained": "probnb.pretrained.network:Pretrained",
 }
-"""Networks by name; what `network` takes besides is any class of the same kind."""
+"""Networks by name, each a class or where one is, so that a package which few need is not loaded
+before it is asked for; what `network` takes besides is any class of the same kind."""
+
+
+def _class(kind):
+    found = NETWORKS.get(kind, kind)
+    return pkgutil.resolve_name(found) if isinstance(found, str) else found
 
 
 @dataclass(frozen=True)
@@ -186,7 +150,7 @@ class Network:
         torch.nn.Module
             With weights drawn from torch's global generator.
         """
-        make = NETWORKS.get(self.kind, self.kind)
+        make = _class(self.kind)
         wanted = inspect.signature(make).parameters
         size = {name: inputs.shape[1] for name in ("in_channels", "features") if name in wanted}
         if bare and "bare" in wanted:
@@ -222,10 +186,11 @@ def network(kind="resnet18", **settings):
     >>> network("mlp", hidden=(8,)).build(torch.zeros(5, 3)).layers[0]
     Linear(in_features=3, out_features=8, bias=True)
     """
-    make = kind if isinstance(kind, type) else NETWORKS[check_choice(kind, NETWORKS, "network")]
-    if isinstance(kind, type) and getattr(kind, "name", None) in NETWORKS:
+    if not isinstance(kind, type):
+        check_choice(kind, NETWORKS, "network")
+    elif getattr(kind, "name", None) in NETWORKS:
         raise ValueError(f"network: {kind.__qualname__} has the name of another, {kind.name!r}.")
-    known = inspect.signature(make).parameters
+    known = inspect.signature(_class(kind)).parameters
     allowed = [name for name in known if name not in ("in_channels", "features")]
     for name in settings:
         check_choice(name, allowed, f"setting of network {kind}")
