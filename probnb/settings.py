@@ -47,7 +47,7 @@ class Recipe:
         Decay per step of an exponential average of the weights, which then predicts and is kept in
         their place; 0 for none.
     solver : {"sgd", "convex"}, default="sgd"
-        ``"convex"``: `probnb.pretrained.logistic`, for one layer on features. It uses none of the
+        ``"convex"``: `probnb.training.logistic`, for one layer on features. It uses none of the
         rest, which must then be left at their defaults.
     """
 

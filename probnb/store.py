@@ -39,7 +39,6 @@ TRAINS = (
     "data/base.py",
     "data/inputs.py",
     "pretrained/backbone.py",
-    "pretrained/logistic.py",
     "pretrained/network.py",
     "experiment/run.py",
 )

@@ -20,9 +20,9 @@ import tqdm.auto
 
 from .. import store
 from ..methods import METHODS
-from ..pretrained.logistic import fit_logistic
 from ..training import losses
 from ..training.batches import device_type, precision_of, predict_logits, probabilities
+from ..training.logistic import fit_logistic
 from ..training.loop import Fit, fit
 from ..training.targets import Surroundings, teach, without
 from .devices import Place, Shared, can_spread, check_devices

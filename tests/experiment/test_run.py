@@ -567,7 +567,7 @@ def test_the_files_that_train_are_those_that_the_fingerprint_has():
     for name in (
         "training/cape.py", "training/loop.py", "training/losses.py", "training/targets.py",
         "training/models.py", "training/batches.py", "training/checkpoint.py",
-        "metrics/sample.py", "data/base.py", "data/inputs.py", "pretrained/logistic.py",
+        "metrics/sample.py", "data/base.py", "data/inputs.py", "training/logistic.py",
     ):  # fmt: skip
         assert name in FILES
 
