@@ -80,13 +80,11 @@ use_style()
 
 # %% [markdown]
 # The experiment is this cell. Every row of the table is a schedule of soft targets, a loss and a
-# start (`probnb.methods`); `plan` lists the trainings that the rows need, `run_jobs` does each one
-# once and keeps it, and `collect` lets validation cross entropy choose and predicts the test faces.
+# start (`probnb.methods`); `compare` lists the trainings that the rows need, does each one once and
+# keeps it, lets validation cross entropy choose, and predicts the test faces.
 
 # %%
-from probnb.experiment.plan import plan
-from probnb.experiment.results import collect, on_test
-from probnb.experiment.run import run_jobs
+from probnb import compare
 from probnb.pretrained.features import features_of
 from probnb_book.data.faces import load_faces
 
@@ -94,10 +92,9 @@ faces = load_faces(
     scenario, data_dir, size=settings.size, n=settings.images, seed=seed, mirror=mirror
 )
 splits = features_of(faces, settings, results_dir, device_type(device), mirror)  # or the faces
-jobs = plan(methods, settings, seed)
-fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
-outcome = collect(jobs, fits, splits)
-table = on_test(outcome.predictions)
+how = {"device": device, "devices": devices, "retrain": retrain}
+compared = compare(splits, methods, settings, seed, results_dir / "fits", **how)
+outcome, table = compared.results, compared.predictions
 y, p, predictions = table["y"], table["p"], table[methods]
 
 # %% tags=["remove-cell"]
