@@ -101,6 +101,7 @@ asked = check_parameters(
     {" ".join(profiles.PROFILE_FIELDS)}""",
     text="images outcomes positive path y group split weight p key results_dir model_dir",
 )
+from probnb.images.files import plain_name
 from probnb.images.model import check_model_folder
 from probnb.images.verdicts import choose_backbone, usual_rows
 from probnb.methods import check_methods
@@ -136,9 +137,9 @@ outcomes = outcomes and find_path(outcomes, "outcomes")
 results_dir = results_path(results_dir)
 example = images is None
 show_images = example if show_images is None else show_images
-task = "example" if example else images.name.split(".")[0]
-model_dir = results_dir / "images" / f"{task}-model" if model_dir is None else model_dir
-check_model_folder(model_dir)  # before anything is trained for it
+task = "example" if example else plain_name(images)
+named = model_dir is not None  # then no other name will do
+model_dir = check_model_folder(model_dir if named else results_dir / "images" / f"{task}-model")
 use_style()
 
 # %% [markdown]
@@ -179,12 +180,28 @@ axes = example_images(splits.test) if show_images else None
 # test images are only predicted.
 
 # %%
+from dataclasses import replace
+
 from probnb.experiment.plan import plan
 from probnb.experiment.run import run_jobs
+from probnb.pretrained.backbone import portable
 from probnb.pretrained.features import features_of
 
 pictures = splits
+facts = {
+    "task": task,
+    "data": "drawn" if example else "images",
+    "profile": profile,
+    "seed": seed,
+    "settings": replace(settings, backbone=portable(settings.backbone)) if pretrained else settings,
+    "mirror": mirror,
+    "device": device_type(device),
+    "precision": precision_of(device_type(device)),
+}
 splits = features_of(pictures, settings, results_dir, device_type(device), mirror)  # or themselves
+facts["source"] = splits.source
+if named:
+    check_model_folder(model_dir, facts | {"methods": methods})
 jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
 
@@ -193,19 +210,7 @@ from probnb.experiment.results import collect, write_results
 from probnb.images.choose import choose_model, keep_models
 
 outcome = collect(jobs, fits, splits)
-run = write_results(
-    results_dir / "images",
-    outcome,
-    task=task,
-    data="drawn" if example else "images",
-    profile=profile,
-    seed=seed,
-    settings=settings,
-    mirror=mirror,
-    source=splits.source,
-    device=device_type(device),
-    precision=precision_of(device_type(device)),
-)
+run = write_results(results_dir / "images", outcome, **facts)
 if outcome.foreign:
     print("Trained by other code than today's (-p retrain True trains again):", *outcome.foreign)
 print(f"{run.record['cpu_seconds']:.0f} processor seconds; the record is in {run.directory}.")
@@ -315,7 +320,7 @@ if settings.frozen:  # the backbone goes with it
 asked |= {"profile": profile, "backbone": backbone, "size": settings.size}
 named = choice.rename(lambda name: METHODS[name].label)
 card = model_card(model, what_was_read(pictures, names=False), named, report, how_to_repeat(asked))
-save_model(model_dir, model, card)
+model_dir = save_model(model_dir, model, card, beside=True)
 again = load_model(model_dir).predict(pictures.test, device)  # as somebody else will have it
 how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
 

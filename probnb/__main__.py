@@ -54,7 +54,8 @@ def _predict(given):
     done.
     """
     from . import store  # torch: after the arguments
-    from .images.model import image_entries, load_model, predict_entries
+    from .images.model import load_model
+    from .images.predict import image_entries, predict_entries
 
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")

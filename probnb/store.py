@@ -8,6 +8,8 @@ read with pickle.
 from __future__ import annotations
 
 import ast
+import contextlib
+import dataclasses
 import datetime
 import functools
 import hashlib
@@ -21,6 +23,7 @@ import uuid
 import warnings
 from pathlib import Path
 
+import filelock
 import numpy as np
 import safetensors.torch
 import torch
@@ -184,6 +187,18 @@ def replace_file(path, write):
         temporary.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def locked(path):
+    """Keep other writers from a path; whoever waited finds the lock's file gone, and makes one."""
+    lock = Path(path).with_name(f".{Path(path).name}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(lock):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
 def write_run(folder, tables, record):
     """Write tables (by name) as Parquet and their record as ``run.json``, each whole or not."""
     for name, table in tables.items():
@@ -194,6 +209,8 @@ def write_run(folder, tables, record):
 
 
 def plain(value):
+    if dataclasses.is_dataclass(value):
+        return dataclasses.asdict(value)
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"configuration must hold plain values; got {type(value).__name__}.")

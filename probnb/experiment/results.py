@@ -255,33 +255,55 @@ def write_results(directory, results, changed=None, **facts):
     if record["altered"]:  # an altered recipe never passes for the profile
         name += f"-{store.key({**(record['settings'] or {}), **others})[:8]}"
     folder = Path(directory) / name
-    if (reason := _differs(folder, record)) is not None:
-        record["altered"] = True
-        folder = folder.with_name(f"{name}-{store.key(_identity(record))[:8]}")
-        warnings.warn(
-            f"{name} holds a run with {reason}, which stays (remove it to replace it); this one is "
-            f"{folder.name}.",
-            stacklevel=2,
-        )
-    store.write_run(folder, {name: getattr(results, name) for name in TABLES}, record)
+    with store.locked(folder):
+        if (reason := _differs(folder, record)) is not None:
+            record["altered"] = True
+            folder = folder.with_name(f"{name}-{store.key(identity(record))[:8]}")
+            warnings.warn(
+                f"{name} holds a run with {reason}, which stays (remove it to replace it); this "
+                f"one is {folder.name}.",
+                stacklevel=2,
+            )
+        store.write_run(folder, {name: getattr(results, name) for name in TABLES}, record)
     return StoredRun(folder, record)
 
 
-def _identity(record):
-    """What makes a run another run."""
-    same = ("settings", "changed", "digest", "source", "mirror", "parameters", "network", "inputs")
-    return {name: record.get(name) for name in (*same, "methods")}
+IDENTITY = ("source", "digest", "settings", "changed", "mirror", "parameters", "network", "inputs",
+            "seed", "methods", "method", "calibrated")  # fmt: skip
+"""What makes a run, or the model that was kept of it, another one."""
+
+
+def identity(record):
+    """Return what tells a record from another, as JSON has it: of what is there in `IDENTITY`."""
+    found = {name: record[name] for name in IDENTITY if record.get(name) is not None}
+    return json.loads(json.dumps(found, default=store.plain))
+
+
+def difference(old, new, names):
+    """Say in which of some entries two identities differ, with both; "" where in none."""
+    pairs = {name: (old.get(name), new.get(name)) for name in names}
+    return ", ".join(
+        f"{name} ({_apart(a, b)}; here {_apart(b, a)})" for name, (a, b) in pairs.items() if a != b
+    )
+
+
+def _apart(value, other):
+    """What of settings, or which words, are not so in the other."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return {k: v for k, v in value.items() if other.get(k) != v}
+    if isinstance(value, str) and isinstance(other, str):
+        return " ".join(word for word in value.split() if word not in other.split())
+    return value
 
 
 def _differs(folder, record):
     """What is other in the run that lies in a folder; None where this one may replace it."""
     if not (folder / "run.json").exists():
         return None
-    old, new = _identity(json.loads((folder / "run.json").read_text())), _identity(record)
-    lost = [name for name in old.pop("methods") or [] if name not in new["methods"]]
-    for name, value in old.items():  # records of before have fewer of them
-        if value is not None and new[name] is not None and value != new[name]:
-            return f"other {name}"
+    old, new = identity(json.loads((folder / "run.json").read_text())), identity(record)
+    lost = [name for name in old.pop("methods", []) if name not in new["methods"]]
+    if reason := difference(old, new, [name for name in old if name in new]):  # older have fewer
+        return f"other {reason}"
     return f"more rows ({', '.join(lost)})" if lost else None
 
 

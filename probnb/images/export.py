@@ -22,8 +22,8 @@ from .. import __version__, store
 from ..calibrators import CALIBRATORS
 from ..metrics.registry import CLIP
 from ..validation import check_output
-from .model import image_entries, prepared
 from .pictures import ASPECTS
+from .predict import image_entries, prepared
 
 __all__ = ["GRAPHS", "Whole", "export_model"]
 

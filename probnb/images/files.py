@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 __all__ = ["LINKED", "PICTURE", "Listing", "cache_folder", "checksum", "is_array", "list_files",
-           "match_names", "open_array", "read_files"]  # fmt: skip
+           "match_names", "open_array", "plain_name", "read_files"]  # fmt: skip
 
 PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
 """Names that are taken for images."""
@@ -34,6 +34,11 @@ LIMIT = 256 * 2**20
 """Bytes of one file, unpacked: no photograph is larger, a decompression bomb is."""
 
 LINKED = "a link to a folder"
+
+PACKED = re.compile(
+    r"(?<=.)\.(zip|tgz|tbz2?|txz|tar(\.(gz|bz2|xz|zst))?|np[yz]|h5|hdf5|zarr)$", re.IGNORECASE
+)
+"""Endings of archives and arrays, which are no part of what is in them is called."""
 
 ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 """Endings of files that hold images as one array."""
@@ -113,7 +118,18 @@ def list_files(path):
                 problem = f"{size:,} bytes are more than the {LIMIT:,} allowed"
             kept, value = (files, place) if problem is None else (skipped, problem)
             kept[name] = value
-    return Listing(path.name.split(".")[0], files, skipped)
+    return Listing(plain_name(path), files, skipped)
+
+
+def plain_name(path):
+    """Return what a folder, an archive or an array is called, without the ending of its kind.
+
+    Examples
+    --------
+    >>> plain_name("/data/scan.2023.tar.gz")
+    'scan.2023'
+    """
+    return PACKED.sub("", Path(os.path.abspath(Path(path).expanduser())).name)
 
 
 def read_files(path, places):

@@ -9,32 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import shutil
 import uuid
+import warnings
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed
 from scipy.special import softmax
 
 from .. import __version__, calibrators, store
 from ..calibrators import logits_from_probabilities
 from ..data.base import ProbabilityData
+from ..experiment.results import difference, identity
 from ..pretrained.backbone import portable
 from ..training.batches import full_precision, make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 from .card import model_card
-from .files import LINKED, PICTURE, is_array, list_files, open_array, read_files
-from .pictures import try_to_decode
+from .predict import predict_images
 
 __all__ = ["KeptModel", "check_model_folder", "load_model", "predict_images", "save_model"]
-
-log = logging.getLogger(__name__)
 
 FORMAT = 2
 RECORD, CARD = "model.json", "MODEL_CARD.md"
@@ -154,7 +150,9 @@ class KeptModel:
         """Return the same model with a calibrator fitted to it on validation data."""
         x = map_input(self.logits(data) if logits is None else logits)
         given = {} if data.weights is None else {"sample_weight": data.weights.cpu().numpy()}
-        return replace(self, calibrator=calibrator.fit(x, data.outcomes.cpu().numpy(), **given))
+        calibrator = calibrator.fit(x, data.outcomes.cpu().numpy(), **given)
+        record = self.record | {"calibrated": data.digest}
+        return replace(self, calibrator=calibrator, record=record)
 
 
 def map_input(logits):
@@ -165,39 +163,54 @@ def map_input(logits):
     return logits_from_probabilities(p)
 
 
-def save_model(folder, model, card=None):
+def save_model(folder, model, card=None, beside=False):
     """Write a model to a folder of its own, with a card, whole or not at all.
 
     Parameters
     ----------
     folder : path-like
-        Where to. A model that lies there is replaced; another folder is refused.
+        Where to. A model that lies there is replaced by one of the same identity: of the same
+        data, settings, seed and method (a model without a record: the same weights).
     model : KeptModel
         Its network must be one of `probnb.training.models.NETWORKS`: a folder of numbers cannot
         hold the code of another.
     card : str, optional
         The text of ``MODEL_CARD.md``; by default what `probnb.images.card.model_card` says
         of the model alone. It has no checksum: whoever uses a model may add to it.
+    beside : bool, default=False
+        What happens where the folder holds a model of another identity: it stays, and this one
+        gets a name of its own beside it, which a warning tells; or else this one is refused.
 
     Returns
     -------
     pathlib.Path
         The folder.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds something else, or the network cannot be kept without code.
     """
     if not isinstance(model.network.kind, str):
         raise ValueError(
             f"model: network must be one of {', '.join(NETWORKS)} to be kept without code; got "
             f"{model.network.name}."
         )
-    folder = check_model_folder(folder)
+    folder = first = Path(folder).expanduser()
     own = uuid.uuid4().hex  # other machines may write here
     temporary, old = (folder.with_name(f"{folder.name}.{own}.{k}") for k in ("tmp", "old"))
     try:
-        _write(temporary, model)
+        own = _identity(_write(temporary, model))
         (temporary / CARD).write_text(model_card(model) if card is None else card, "utf-8")
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(temporary, folder)
+        with store.locked(first):
+            if beside and (reason := _held(first, own)):
+                folder = first.with_name(f"{first.name}-{store.key(own)[:8]}")
+                what = f"{first.name} {reason}: it stays; this one is {folder.name}."
+                warnings.warn(what, stacklevel=2)
+            _refuse_held(check_model_folder(folder), own)
+            if folder.exists():
+                os.replace(folder, old)
+            os.replace(temporary, folder)
     except BaseException:
         if old.exists() and not folder.exists():
             os.replace(old, folder)
@@ -208,14 +221,46 @@ def save_model(folder, model, card=None):
     return folder
 
 
-def check_model_folder(folder):
-    """Return where a model can be kept, before anything is trained for it; else ValueError."""
+def check_model_folder(folder, record=None):
+    """Return where a model can be kept, before anything is trained for it; else ValueError.
+
+    With a `record`, that of the model, as far as it is known: whether it is the one that is there.
+    """
     folder = Path(folder).expanduser()
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"model_dir must be a folder; {folder} is a file.")
     if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).exists():
         raise ValueError(f"model_dir must be empty or hold a model; {folder} holds something else.")
+    if record is not None:
+        own = identity(record)
+        _refuse_held(folder, own, own)
     return folder
+
+
+def _identity(content):
+    """That of the run that a model comes from; of a model alone what it consists of."""
+    alone = {k: v for k, v in content.items() if k not in ("version", "record", "files")}
+    return {"source": f"weights={store.key(alone)}"} | identity(content["record"])
+
+
+def _held(folder, own, names=()):
+    """What model of another identity than `own` lies in a folder; empty: this one may."""
+    if not (folder / RECORD).exists():
+        return ""
+    try:
+        held = _identity(_read_record(folder / RECORD))
+    except ValueError as error:
+        return f"holds a model that cannot be read ({error})"
+    reason = difference(held, own, names or held | own)
+    return reason and f"holds a model with other {reason}"
+
+
+def _refuse_held(folder, own, names=()):
+    if reason := _held(folder, own, names):
+        raise ValueError(
+            f"model_dir must be empty or hold the same model as this; {folder} {reason}. Remove it "
+            "if it is no longer wanted, or name another folder."
+        )
 
 
 def _write(folder, model):
@@ -233,11 +278,13 @@ def _write(folder, model):
         "size": model.size,
         "aspect": model.aspect,
         "record": model.record,
+        "weights": [store.checksum(weights) for weights in model.members],
         "files": {path.name: _sum(path.read_bytes()) for path in sorted(folder.iterdir())},
     }
     content = json.loads(json.dumps(content, default=store.plain))  # what a reader of it will see
     text = json.dumps(content | {"sum": store.key(content)}, indent=1)
     (folder / RECORD).write_text(text + "\n")
+    return content
 
 
 def load_model(folder):
@@ -301,104 +348,3 @@ def _read_record(path):
 
 def _sum(data):
     return hashlib.sha256(data).hexdigest()
-
-
-def predict_images(model, images, device="auto", batch_size=256, key=None):
-    """Predict for every image of a folder, an archive or an array, batch by batch.
-
-    Parameters
-    ----------
-    model : KeptModel
-        From `probnb.images.model.load_model`.
-    images : path-like
-        A single image, a folder, a tar or zip, or an array; see `probnb.images.folder`.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where to compute.
-    batch_size : int, default=256
-        Images at a time.
-    key : str, optional
-        Which array of a file that holds several.
-
-    Yields
-    ------
-    name : str or int
-        The image's file, or its row.
-    probability : float or None
-        Of outcome 1; None for an image that cannot be read.
-    reason : str or None
-        Why not.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing at `images`.
-    ValueError
-        If it holds no images at all.
-    """
-    _, entries = image_entries(images, key)
-    yield from predict_entries(model, entries, device, batch_size)
-
-
-def predict_entries(model, entries, device="auto", batch_size=256):
-    """As `predict_images`, for the entries that `image_entries` found."""
-    if model.size is None:
-        raise ValueError("model must be one of images; this one does not say how to prepare them.")
-    for block in prepared(model, entries, batch_size):
-        good = [image for _, image, _ in block if image is not None]
-        p = iter(model.predict(np.stack(good), device, batch_size) if good else ())
-        for name, image, reason in block:
-            yield name, None if image is None else float(next(p)), reason
-
-
-def prepared(model, entries, batch_size=256):
-    """Yield blocks of entries of `image_entries` with pixels of the model's size as content."""
-    for block in iter(lambda: list(islice(entries, batch_size)), []):
-        yield Parallel(n_jobs=-1, prefer="threads")(delayed(_decode)(*one, model) for one in block)
-
-
-def image_entries(images, key=None):
-    """Find the images that there are to predict: those that training would find.
-
-    Parameters
-    ----------
-    images : path-like
-        As for `predict_images`.
-    key : str, optional
-        Which array of a file that holds several.
-
-    Returns
-    -------
-    total : int
-        How many.
-    entries : iterator
-        Of each its name, its content (bytes, an array, or None) and why it has none; folders
-        that are links are among them. A warning says what else is left out.
-    """
-    path = Path(images).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
-    if is_array(path):
-        array = open_array(path, key)[0]
-        n = array.shape[0]
-        if not n:
-            raise ValueError(f"images: {str(path)!r} holds no rows.")
-        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
-    if path.is_file() and PICTURE.search(path.name):
-        return 1, iter([(path.name, path.read_bytes(), None)])
-    listing = list_files(path)
-    pictures = listing.pictures()
-    names = {listing.files[name]: name for name in pictures if name in listing.files}
-    if left := listing.left_out():
-        log.warning("%s", left)
-    unread = [(name, None, reason) for name, reason in listing.skipped.items()
-              if reason == LINKED or name in pictures]  # fmt: skip
-    if not names and not unread:
-        raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
-    why = "the file cannot be read"
-    found = ((names[place], content, why) for place, content in read_files(path, names))
-    return len(names) + len(unread), chain(unread, found)
-
-
-def _decode(name, content, reason, model):
-    image, _, why = try_to_decode(content, model.size, model.aspect)
-    return name, image, reason if content is None else why

@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 from probnb.images import files
-from probnb.images.files import list_files, read_files
+from probnb.images.files import list_files, plain_name, read_files
 
 CONTENT = {"a.jpg": b"one", "sub/b.jpg": b"two" * 1000, "sub/c.txt": b""}
 
@@ -184,3 +184,26 @@ def test_names_that_are_not_unicode(tmp_path):
 def test_missing_path(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         list_files(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/a/scan.2023", "scan.2023"),
+        ("/a/scan.2024.zip", "scan.2024"),
+        ("scan.v1.0.tar.gz", "scan.v1.0"),
+        ("x/Scan.TGZ", "Scan"),
+        ("scan.npy/", "scan"),
+        ("scan.tar.xz", "scan"),
+        ("scan.zarr", "scan"),
+        (".zip", ".zip"),
+        ("no.ending.png", "no.ending.png"),
+    ],
+)
+def test_what_a_folder_is_called_is_all_of_its_name(path, name, tmp_path, monkeypatch):
+    assert plain_name(path) == name
+    (tmp_path / "scan.2023").mkdir()
+    monkeypatch.chdir(tmp_path / "scan.2023")
+    for here in (".", "", "../scan.2023", "x/.."):
+        assert plain_name(here) == "scan.2023"
+    assert list_files(".").root == "scan.2023"

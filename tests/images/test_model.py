@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,7 +86,8 @@ def test_probabilities_are_those_of_the_network_and_its_calibrator(model):
 def test_a_saved_model_predicts_the_same_bit_for_bit(model, saved):
     again = load_model(saved)
     assert (again.predict(FACES, "cpu") == model.predict(FACES, "cpu")).all()
-    assert again.record == {"seed": 0} and (again.size, again.aspect) == (24, "crop")
+    assert again.record == model.record and again.record["seed"] == 0
+    assert (again.size, again.aspect) == (24, "crop")
     names = sorted(path.name for path in saved.iterdir())
     assert names == ["MODEL_CARD.md", "member-0.safetensors", "model.json"]
     assert json.loads((saved / "model.json").read_text())["version"]
@@ -112,7 +115,7 @@ def test_whatever_it_was_kept_in_it_predicts_in_full_precision(model, tmp_path):
     for kind in (torch.float64, torch.bfloat16):
         cast = {k: v.to(kind) if v.is_floating_point() else v for k, v in model.members[0].items()}
         other = replace(model, members=(cast,))
-        again = load_model(save_model(tmp_path / "m", other))
+        again = load_model(save_model(tmp_path / str(kind), other))
         assert again.members[0]["fc.weight"].dtype == kind
         here = again.predict(FACES, "cpu")
         np.testing.assert_array_equal(here, other.predict(FACES, "cpu"))
@@ -231,7 +234,7 @@ def test_an_archive_that_breaks_off_leaves_no_half_written_file(saved, tmp_path,
     out, options = tmp_path / "p.csv", ["--device", "cpu", "--batch-size", "4"]
     listed = list_files(archive)
     with pytest.MonkeyPatch.context() as patch:  # whole when it was listed, cut when it is read
-        patch.setattr("probnb.images.model.list_files", lambda path: listed)
+        patch.setattr("probnb.images.predict.list_files", lambda path: listed)
         archive.write_bytes(content[: len(content) // 2 + 100])
         assert main(["predict", str(saved), str(archive), "-o", str(out), *options]) == 1
     assert "cannot be read as an archive" in capsys.readouterr().err
@@ -315,7 +318,113 @@ def test_a_rename_that_fails_leaves_the_old_model(model, tmp_path, monkeypatch):
             save_model(folder, model)
     assert len(names) == 2  # two writers share no folder
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
-    assert [*tmp_path.iterdir()] == [folder]
+    assert [*tmp_path.iterdir()] == [folder]  # no lock either
+
+
+RUN = {
+    "source": "images sha256=ab table=cd seed=0",
+    "settings": {"size": 24, "width": 8},
+    "seed": 0,
+    "methods": ["ce", "platt"],
+    "method": "platt",
+    "digest": "12",
+    "mirror": False,
+}
+OTHERS = {
+    "other images": {"source": "images sha256=ef table=cd seed=0"},
+    "another column of outcomes": {"source": "images sha256=ab table=gh seed=0"},
+    "the other label is positive": {"digest": "34"},
+    "another seed": {"seed": 1},
+    "another setting": {"settings": {"size": 32, "width": 8}},
+    "another row": {"method": "ce"},
+    "more rows": {"methods": ["ce", "platt", "beta"]},
+    "no record": {k: None for k in RUN},
+    "a calibrator for new data": {"calibrated": "56"},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_model_takes_no_other_ones_place(what, model, tmp_path):
+    """Named by file names up to a point, two of two years, seeds or columns took one folder."""
+    first, other = (replace(model, record=RUN | more) for more in ({}, OTHERS[what]))
+    folder = save_model(tmp_path / "m", first)
+    assert save_model(folder, first) == folder  # the same again
+    for one, two in ((first, other), (other, first)):
+        own = save_model(tmp_path / "of its own", one)
+        for known in ({}, {"beside": False}):
+            words = (
+                r"model_dir must be empty or hold the same model.*of its own holds a model with oth"
+            )
+            with pytest.raises(ValueError, match=words):
+                save_model(own, two, **known)
+        assert load_model(own).record == one.record
+        with pytest.warns(UserWarning, match="of its own holds a model with other .*: it stays"):
+            beside = save_model(own, two, beside=True)
+            assert save_model(own, two, beside=True) == beside  # and again there
+        assert load_model(own).record == one.record and load_model(beside).record == two.record
+        shutil.rmtree(own)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_both_identities_are_told_before_anything_is_trained(model, tmp_path):
+    folder = save_model(tmp_path / "m", replace(model, record=RUN))
+    known = {k: RUN[k] for k in ("source", "settings", "seed")}  # before a training
+    assert check_model_folder(folder, known) == check_model_folder(folder) == folder
+    asked = known | {"seed": 3, "source": "images sha256=ab table=gh seed=3"}
+    asked["settings"] = {"size": 24, "width": 16}
+    words = [
+        r"source \(table=cd seed=0; here table=gh seed=3\)",
+        r"settings \({'width': 8}; here {'width': 16}\)",
+        r"seed \(0; here 3\)",
+        "Remove it if it is no longer wanted, or name another folder",
+    ]
+    for word in words:
+        with pytest.raises(ValueError, match=word):
+            check_model_folder(folder, asked)
+    (folder / "model.json").write_text("{}")
+    with pytest.raises(ValueError, match="cannot be read"):
+        save_model(folder, replace(model, record=RUN))
+    assert (folder / "model.json").read_text() == "{}"
+
+
+def test_a_model_alone_is_its_weights_and_its_calibrator(model, tmp_path):
+    folder, faces = save_model(tmp_path / "m", model), ProbabilityData(FACES, Y)
+    torch.manual_seed(1)
+    others = (
+        replace(model, members=(model.network.build(FACES).state_dict(),)),
+        replace(model, calibrator=None),
+        replace(model, aspect="pad"),
+        model.calibrated(PlattScaling(), faces),
+        replace(model, members=2 * model.members),
+    )
+    for other in others[:3] + others[4:]:
+        with pytest.raises(ValueError, match="other source"):
+            save_model(folder, other)
+    assert save_model(folder, others[3]) == folder  # fitted to the same
+
+
+def write_at_once(folder, record, seed, ready):
+    spec = network("mlp", hidden=(4,))
+    torch.manual_seed(seed)
+    model = KeptModel(spec, (spec.build(torch.zeros(2, 3)).state_dict(),), 3, record=record)
+    ready.wait()
+    return [str(save_model(folder, model, beside=True)) for _ in range(10)]
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_two_writers_at_once_lose_nothing(same, tmp_path):
+    """Between two renames another's folder appeared: an error after all training."""
+    ready, folder = threading.Barrier(4), tmp_path / "m"
+    records = [RUN | {"seed": 0 if same else seed} for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(write_at_once, folder, r, i, ready) for i, r in enumerate(records)]
+        places = [{*call.result()} for call in calls]
+    assert all(len(place) == 1 for place in places)
+    assert len(set.union(*places)) == (1 if same else 4)
+    for place, record in zip(places, records):
+        assert load_model(*place).record == record
+    assert {str(path) for path in tmp_path.iterdir()} == set.union(*places)
 
 
 def test_a_model_of_a_scaled_table_predicts_after_it_was_kept(tmp_path):

@@ -1,0 +1,118 @@
+"""Predictions of a kept model for a folder, an archive or an array of new images."""
+
+from __future__ import annotations
+
+import logging
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from .files import LINKED, PICTURE, is_array, list_files, open_array, read_files
+from .pictures import try_to_decode
+
+__all__ = ["image_entries", "predict_entries", "predict_images", "prepared"]
+
+log = logging.getLogger(__name__)
+
+
+def predict_images(model, images, device="auto", batch_size=256, key=None):
+    """Predict for every image of a folder, an archive or an array, batch by batch.
+
+    Parameters
+    ----------
+    model : KeptModel
+        From `probnb.images.model.load_model`.
+    images : path-like
+        A single image, a folder, a tar or zip, or an array; see `probnb.images.folder`.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where to compute.
+    batch_size : int, default=256
+        Images at a time.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Yields
+    ------
+    name : str or int
+        The image's file, or its row.
+    probability : float or None
+        Of outcome 1; None for an image that cannot be read.
+    reason : str or None
+        Why not.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at `images`.
+    ValueError
+        If it holds no images at all.
+    """
+    _, entries = image_entries(images, key)
+    yield from predict_entries(model, entries, device, batch_size)
+
+
+def predict_entries(model, entries, device="auto", batch_size=256):
+    """As `predict_images`, for the entries that `image_entries` found."""
+    if model.size is None:
+        raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    for block in prepared(model, entries, batch_size):
+        good = [image for _, image, _ in block if image is not None]
+        p = iter(model.predict(np.stack(good), device, batch_size) if good else ())
+        for name, image, reason in block:
+            yield name, None if image is None else float(next(p)), reason
+
+
+def prepared(model, entries, batch_size=256):
+    """Yield blocks of entries of `image_entries` with pixels of the model's size as content."""
+    for block in iter(lambda: list(islice(entries, batch_size)), []):
+        yield Parallel(n_jobs=-1, prefer="threads")(delayed(_decode)(*one, model) for one in block)
+
+
+def image_entries(images, key=None):
+    """Find the images that there are to predict: those that training would find.
+
+    Parameters
+    ----------
+    images : path-like
+        As for `predict_images`.
+    key : str, optional
+        Which array of a file that holds several.
+
+    Returns
+    -------
+    total : int
+        How many.
+    entries : iterator
+        Of each its name, its content (bytes, an array, or None) and why it has none; folders
+        that are links are among them. A warning says what else is left out.
+    """
+    path = Path(images).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
+    if is_array(path):
+        array = open_array(path, key)[0]
+        n = array.shape[0]
+        if not n:
+            raise ValueError(f"images: {str(path)!r} holds no rows.")
+        return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
+    if path.is_file() and PICTURE.search(path.name):
+        return 1, iter([(path.name, path.read_bytes(), None)])
+    listing = list_files(path)
+    pictures = listing.pictures()
+    names = {listing.files[name]: name for name in pictures if name in listing.files}
+    if left := listing.left_out():
+        log.warning("%s", left)
+    unread = [(name, None, reason) for name, reason in listing.skipped.items()
+              if reason == LINKED or name in pictures]  # fmt: skip
+    if not names and not unread:
+        raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
+    why = "the file cannot be read"
+    found = ((names[place], content, why) for place, content in read_files(path, names))
+    return len(names) + len(unread), chain(unread, found)
+
+
+def _decode(name, content, reason, model):
+    image, _, why = try_to_decode(content, model.size, model.aspect)
+    return name, image, reason if content is None else why
