@@ -138,8 +138,8 @@ results_dir = results_path(results_dir)
 example = images is None
 show_images = example if show_images is None else show_images
 task = "example" if example else plain_name(images)
-named = model_dir is not None  # then no other name will do
-model_dir = check_model_folder(model_dir if named else results_dir / "images" / f"{task}-model")
+given = model_dir is not None  # then no other name will do
+model_dir = check_model_folder(model_dir if given else results_dir / "images" / f"{task}-model")
 use_style()
 
 # %% [markdown]
@@ -200,7 +200,7 @@ facts = {
 }
 splits = features_of(pictures, settings, results_dir, device_type(device), mirror)  # or themselves
 facts["source"] = splits.source
-if named:
+if given:
     check_model_folder(model_dir, facts | {"methods": methods})
 jobs = plan(methods, settings, seed)
 fits = run_jobs(jobs, splits, results_dir / "fits", device=device, devices=devices, retrain=retrain)
