@@ -6,18 +6,19 @@ index of a table that was read says where its rows stand in the file.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
-import re
-import zlib
+from collections import namedtuple
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 
+from .reading import is_parquet, look_at_text, naming, open_unpacked
 from .validation import check_choice
 
 __all__ = ["ROLES", "column", "find_column", "positive_label", "read_outcomes", "read_table"]
@@ -28,29 +29,41 @@ LARGEST = 1 << 32
 MISSING = ("", "na", "n/a", "#n/a", "nan", "nat", "<na>", "none", "null")
 
 KINDS = {
+    "label": ("a name", None),
     "number": ("a finite number", lambda v: v == v),
     "outcome": ("0 or 1", lambda v: (v == 0) | (v == 1)),
     "probability": ("a probability in [0, 1]", lambda v: (v >= 0) & (v <= 1)),
     "weight": ("a weight of at least 0", lambda v: v >= 0),
 }
 
+ROUNDING = 1e-6
+"""A probability so little outside [0, 1] is a rounding error of 32 bits."""
+
+ROUNDED = "a probability in [0, 1], or logits"
+
+COUNTS = {
+    "zeros": lambda v: v == 0,
+    "binary": lambda v: (v == 0) | (v == 1),
+    "broken": lambda v: v % 1 != 0,
+    "outside": lambda v: (v < -ROUNDING) | (v > 1 + ROUNDING),
+    "moved": lambda v: (v < 0) | (v > 1),
+    "certain": lambda v: (v <= 0) | (v >= 1),
+    "saturated": lambda v: (v < -745.2) | (v > 36.8),
+}
+"""What is counted of a column's numbers, an array or an engine's column."""
+
+Facts = namedtuple("Facts", ["wrong", "low", "high", *COUNTS])
+"""What decides how a column is understood: of all its rows how many hold no finite number, the
+least and the largest, and how many are 0; 0 or 1; not whole; outside [0, 1] by more than rounding,
+and at all; are, or as logits mean, a probability of 0 or 1."""
+
 ROLES = {"y": "outcome", "weight": "weight", "p": "probability", "path": "label", "group": "label",
          "split": "label"}  # fmt: skip
 """What a column of a table of outcomes may be, and what it then holds."""
 
-_NO_TABLE = {  # first bytes of what people have instead
-    b"PK": "a zip archive or a workbook: unpack it, or save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old workbook: save the sheet as CSV",
-    b"BZh": "compressed by bzip2: unpack it first",
-    b"\xfd7zXZ": "compressed by xz: unpack it first",
-    b"\x28\xb5\x2f\xfd": "compressed by zstd: unpack it first",
-    b"\x80": "a pickle, which may run code when read: write CSV or Parquet",
-    b"{": "JSON: write CSV or Parquet",
-    b"<": "HTML or XML: write CSV or Parquet",
-}
 _PLAIN = {"0", "1", "0.0", "1.0", "True", "False", "true", "false"}
-# A cell that is a number with a decimal comma, and not one with thousands such as 1,234.
-_COMMA = r"[-+]?(?:0*,\d+|\d+,(?:\d{1,2}|\d{4,}))(?:[eE][-+]?\d+)?"
+NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+"""What text must be to be a number, as `pandas.to_numeric` has it, for engines."""
 
 
 def read_table(path):
@@ -77,81 +90,26 @@ def read_table(path):
     ValueError
         If it cannot be read as a table; the message names the file, the place and the remedy.
     """
-    path, notes = Path(path), []
-    try:
-        if path.is_dir():
-            raise ValueError("it is a folder; give one file of it")
-        data = path.read_bytes()
-        if data.startswith(b"\x1f\x8b"):
-            with gzip.open(io.BytesIO(data)) as stream:
-                data = stream.read(LARGEST + 1)
-            if len(data) > LARGEST:
-                raise ValueError(f"it expands to more than {LARGEST:,} bytes; unpack it first")
-        if data.startswith(b"PAR1"):
-            table = pa.parquet.ParquetFile(pa.BufferReader(data)).read()
+    path = Path(path)
+    with naming(path.name):
+        with open_unpacked(path) as stream:
+            packed = isinstance(stream, gzip.GzipFile)
+            data = stream.read(LARGEST + 1 if packed else -1)
+        if packed and len(data) > LARGEST:
+            raise ValueError(f"it expands to more than {LARGEST:,} bytes; unpack it first")
+        if is_parquet(data):
+            table = pq.ParquetFile(pa.BufferReader(data)).read()
             names = [str(k) for k in range(table.num_columns)]  # a name may stand twice
             frame = table.rename_columns(names).to_pandas(ignore_metadata=True)
-            frame.columns, frame.index.name, decimal = table.column_names, "row", "."
+            frame.columns, frame.index.name = table.column_names, "row"
+            decimal, notes = ".", []
         else:
-            frame, decimal = _read_text(data, notes)
-    except (ValueError, OSError, EOFError, zlib.error, pa.ArrowException) as error:
-        raise ValueError(f"{path.name} cannot be read as a table: {error}.") from None
+            text = look_at_text(partial(io.BytesIO, data))
+            (frame,), decimal, notes = text.frames(), text.decimal or ".", text.notes
     if not len(frame):
         raise ValueError(f"{path.name} has a header ({', '.join(frame)}) but no rows.")
     frame.attrs = {"name": path.name, "decimal": decimal, "notes": notes}
     return frame
-
-
-def _read_text(data, notes):
-    """Decode and split; every cell stays text."""
-    what = next((what for start, what in _NO_TABLE.items() if data.startswith(start)), None)
-    if what or data[257:262] == b"ustar":
-        raise ValueError(f"it is {what or 'a tar archive: unpack it first'}")
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError:
-        try:
-            text = data.decode("cp1252")
-        except UnicodeDecodeError:
-            raise ValueError("it is no text in UTF-8, UTF-16 or cp1252") from None
-        notes.append("The text is no UTF-8 and is read as cp1252; if names look wrong, convert it.")
-    if "\0" in text or not text.strip(" \r\n\t,;"):
-        raise ValueError("it is no text" if "\0" in text else "it is empty; write a header first")
-    first = text.splitlines()[0]
-    if not first.strip(" \t,;"):
-        raise ValueError("its first line must name the columns; it is blank")
-    separator = max(",;\t", key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
-    if separator not in first:
-        raise ValueError(f"commas, semicolons or tabs must separate columns; got {first[:60]!r}")
-    try:
-        cells = pd.read_csv(
-            io.StringIO(text), sep=separator, header=None, dtype=str, na_filter=False,
-            skip_blank_lines=False, skipinitialspace=True,
-        ).fillna("")  # fmt: skip
-    except pd.errors.ParserError as error:
-        raise ValueError(
-            f"{str(error).strip().removeprefix('Error tokenizing data. C error: ')}; every line "
-            f"needs as many fields as the header ({first[:60]}), quotes in pairs, and no decimal "
-            "commas where commas separate the columns"
-        ) from None
-    broken = '"' in text and cells.apply(lambda c: c.str.contains("[\r\n]")).to_numpy().any()
-    frame = cells.iloc[1:].set_axis([name.strip() for name in cells.iloc[0]], axis=1)
-    frame.index = pd.RangeIndex(len(frame), name="row") if broken else frame.index + 1
-    frame.index.name = "row" if broken else "line"
-    given = frame.apply(lambda column: column.str.strip() != "").to_numpy()
-    frame = frame.loc[given.any(axis=1), (frame.columns != "") | given.any(axis=0)]
-    edges = rf'(?:^|["{separator}])', rf'(?=["{separator}]|\r?$)'
-    commas, points = (
-        len(re.findall(left + number + right, text[:1_000_000], re.MULTILINE))
-        for number, (left, right) in (
-            (_COMMA, ('"', '(?=")') if separator == "," else edges),
-            (r"\d*\.\d+", edges),
-        )
-    )
-    decimal = "," if commas and commas >= points else "."
-    notes += ["Numbers have decimal commas."] if decimal == "," else []
-    return frame, decimal
 
 
 def find_column(name, present, role):
@@ -186,29 +144,34 @@ def column(frame, name, kind="number"):
         If a cell is missing or not what it must be; the message names column, place, value and
         what is allowed.
     """
+    allowed, right = KINDS[kind]
+    values = _convert(frame, name, kind)
+    if kind == "label":
+        _refuse(frame, name, pd.isna(values) | (values == ""), allowed)
+        return values
+    _refuse(frame, name, ~right(values), allowed)
+    if kind == "weight" and not values.any():
+        raise ValueError(f"column {name!r} must hold a weight above 0; all are 0.")
+    return values
+
+
+def _convert(frame, name, kind):
+    """A column as labels or numbers, NaN where it holds none that is finite."""
     values = frame[name]
     if values.ndim > 1:
         where = frame.attrs.get("name", "the table")
         raise ValueError(f"column {name!r} stands twice in {where}; rename or remove one.")
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Series(np.asarray(values), values.index)
-    missing = values.isna().to_numpy(bool)
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values)
     if kind == "label":
-        values = values if numeric else _text(values)
-        _refuse(frame, name, missing | (values == "").to_numpy(bool), "a name")
-        return values.to_numpy()
+        return (values if numeric else _text(values)).to_numpy()
     if pd.api.types.is_bool_dtype(values) and kind != "outcome":
-        numbers = np.full(len(values), np.nan)
-    elif numeric:
-        numbers = values.to_numpy(dtype=float, na_value=np.nan)
-    else:
-        numbers = _as_numbers(values, frame.attrs.get("decimal", "."), kind == "outcome")
-    allowed, right = KINDS[kind]
-    _refuse(frame, name, ~(np.isfinite(numbers) & right(numbers)), allowed)
-    if kind == "weight" and not numbers.any():
-        raise ValueError(f"column {name!r} must hold a weight above 0; all are 0.")
-    return numbers
+        return np.full(len(values), np.nan)
+    if not numeric:
+        values = _as_numbers(values, frame.attrs.get("decimal", "."), kind == "outcome")
+    numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _text(values):
@@ -222,7 +185,57 @@ def _as_numbers(values, decimal, booleans):
         text = text.replace({"True": "1", "False": "0", "true": "1", "false": "0"})
     if decimal == ",":  # a point would mark thousands
         text = text.mask(text.str.contains(".", regex=False), "").str.replace(",", ".", regex=False)
-    return pd.to_numeric(text, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    return pd.to_numeric(text, errors="coerce")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table in memory; `probnb.scale.Engine` answers the same questions about its rows."""
+
+    frame: pd.DataFrame
+    odd: dict = field(default_factory=dict)
+    """Columns that not all files have alike, and why."""
+    _numbers: dict = field(default_factory=dict)
+
+    names = property(lambda self: [*self.frame.columns], doc="Names of the columns.")
+    size = property(lambda self: len(self.frame), doc="How many rows there are.")
+
+    def read(self, name, kind="number"):
+        """Return a column as labels or numbers, NaN where it holds none that is finite."""
+        return _convert(self.frame, name, kind)
+
+    def column(self, name, kind="number"):
+        """Return a column that holds what it must, or raise."""
+        return column(self.frame, name, kind)
+
+    def look(self, name):
+        """Return the `Facts` of a column."""
+        if name not in self._numbers:
+            self._numbers[name] = self.read(name)
+        known = self._numbers[name][~np.isnan(self._numbers[name])]
+        ends = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
+        counts = {what: int(test(known).sum()) for what, test in COUNTS.items()}
+        return Facts(self.size - len(known), *ends, **counts)
+
+    def first(self, name, what=None):
+        """Return the first value of a column, or the first of one of `COUNTS`, and its place."""
+        row = 0 if what is None else int(np.argmax(COUNTS[what](self._numbers[name])))
+        place = f"{self.frame.index.name or 'row'} {self.frame.index[row]}"
+        return self.frame[name].iloc[row], place
+
+    def distinct(self, *names, kind="label"):
+        """Return how many rows are left of some columns once none is there twice."""
+        held = {name: self.read(name, kind) for name in names}
+        return len(pd.DataFrame(held).drop_duplicates())
+
+    def labels(self, name):
+        """Return the labels that a column holds, each once, as text."""
+        return sorted(pd.Series(self.column(name, "label")).astype(str).unique())
+
+    def part(self, name, labels):
+        """Return the rows of which a column holds one of some labels."""
+        held = pd.Series(self.column(name, "label")).astype(str)
+        return Rows(self.frame[held.isin(labels).to_numpy()])
 
 
 def _refuse(frame, name, wrong, allowed):
@@ -230,15 +243,21 @@ def _refuse(frame, name, wrong, allowed):
     rows = np.flatnonzero(wrong)
     if not len(rows):
         return
-    value, unit = frame[name].iloc[rows[0]], frame.index.name or "row"
+    places, unit = [frame.index[row] for row in rows[:6]], frame.index.name or "row"
+    file = frame.attrs.get("name")
+    raise refusal(name, allowed, frame[name].iloc[rows[0]], places, len(rows), unit, file)
+
+
+def refusal(name, allowed, value, places, count, unit, file=None):
+    """Return the error of a column with so many wrong values, of which the first is told."""
     empty = pd.api.types.is_scalar(value) and str(value).strip().lower() in MISSING
-    count = " (counted from 0)" if unit == "row" else ""
-    others = ", ".join(str(frame.index[row]) for row in rows[1:6])
-    more = f", as in {others} ({len(rows):,} {unit}s in all)" if others else ""
-    file = f" of {frame.attrs['name']}" if frame.attrs.get("name") else ""
-    raise ValueError(
-        f"column {name!r} must hold {allowed} in every row; {unit} {frame.index[rows[0]]}{file}"
-        f"{count} holds {'nothing' if empty else repr(value)}{more}."
+    counted = " (counted from 0)" if unit == "row" else ""
+    others = ", ".join(map(str, places[1:]))
+    more = f", as in {others} ({count:,} {unit}s in all)" if others else ""
+    where = f"{unit} {places[0]}{f' of {file}' if file else ''}{counted}"
+    held = "nothing" if empty else repr(getattr(value, "item", lambda: value)())
+    return ValueError(
+        f"column {name!r} must hold {allowed} in every row; {where} holds {held}{more}."
     )
 
 
@@ -280,6 +299,12 @@ def read_outcomes(outcomes, columns, positive=None, needed=("y", "path")):
         if role in roles and role not in table:
             table[role] = column(frame, roles[role], kind)
     return pd.DataFrame(table), notes
+
+
+def one_outcome(name, rows, mean):
+    """Return the error of outcomes that are all the same."""
+    only = f"all {rows:,} rows, or all their weight, are {mean:g}"
+    return ValueError(f"column {name!r} must hold both outcomes; {only}.")
 
 
 def positive_label(positive, labels):

@@ -100,8 +100,8 @@ def test_lines_are_counted_as_in_the_file(tmp_path):
     lines.insert(3, "")  # a blank line is none of the rows
     assert len(read(tmp_path, "\n".join(lines))) == 24
     refused(tmp_path, "\n".join(lines), "line 9 of")
-    lines[2] = '1,"0.\n5"'  # a line break within a cell: rows are counted then
-    refused(tmp_path, "\n".join(lines), "row 1 of mine.csv (counted from 0)")
+    lines[2] = '1,"0.\n5"'  # a line break within a cell
+    refused(tmp_path, "\n".join(lines), "line 4 of mine.csv", "as in 10")
 
 
 def test_broken_lines_and_headers(tmp_path):

@@ -17,7 +17,7 @@ from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
 from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
-from ..metrics.sample import FEWEST, effective_rows
+from ..metrics.sample import FEWEST, check_row_weights, effective_rows
 from ..validation import check_choice, check_integer
 
 BUDGET = 2e8
@@ -185,7 +185,7 @@ def calibration_table(table):
 
 
 def _how_off(table, p_hat):
-    y, w = table.y, np.ones(len(table.y)) if table.weight is None else table.weight
+    y, w = table.y, _weights(table)
     variance = w**2 * p_hat * (1 - p_hat)
     index = reliability_bins(y, p_hat, weights=w).assign(p_hat)
     misses, spread = np.bincount(index, w * (y - p_hat)), np.bincount(index, variance)
@@ -197,6 +197,12 @@ def _how_off(table, p_hat):
     out |= {"slope_low": slope - 1.96 * error, "slope_high": slope + 1.96 * error}
     clustered = None if table.cluster is None else (bias, std, table.units)
     return out | departures(misses, spread, w.sum(), w @ w / w.sum(), clustered)
+
+
+def _weights(table):
+    """Weights of all rows, scaled so that their squares stay finite and above 0."""
+    weights = check_row_weights(table.weight, table.size)[1]
+    return np.ones(table.size) if weights is None else weights
 
 
 def departures(misses, spread, total, unit=1.0, clustered=None):
@@ -255,6 +261,8 @@ def mean_of(table, terms, rows=slice(None)):
 def _order(table, s):
     """How a column orders the outcomes, and whether so well that no finite slope is best."""
     ones, zeros = s[table.y == 1], s[table.y == 0]
+    if not len(ones) or not len(zeros):  # of a sample of rows with few of one outcome
+        return "ordinary", True
     if np.ptp(s) < FLAT:
         return "constant", False
     if zeros.max() < ones.min():
@@ -269,7 +277,7 @@ def _below_half(table, s):
     Its error is that of the mean of DeLong's terms, over rows or clusters, and at least that of an
     AUC of one half of so many.
     """
-    y, w = table.y, np.ones(len(table.y)) if table.weight is None else table.weight
+    y, w = table.y, _weights(table)
     place, share = np.unique(s, return_inverse=True)[1], np.average(y, weights=w)
     held = np.stack([np.bincount(place, w * (1 - y)), np.bincount(place, w * y)])
     lower = (held.cumsum(axis=1) - held / 2) / held.sum(axis=1, keepdims=True)
@@ -314,7 +322,7 @@ def group_table(table):
     if table.group is None:
         return pd.DataFrame()
     codes, labels = pd.factorize(table.group)
-    weight = np.ones(len(codes)) if table.weight is None else table.weight
+    weight = _weights(table)
     found = {}
     for k in np.argsort(-np.bincount(codes), kind="stable")[:LARGEST]:
         rows = codes == k

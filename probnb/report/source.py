@@ -17,10 +17,8 @@ from ..metrics.differences import clustered_mean
 from ..tables import read_table
 from ..validation import check_integer, find_path
 from . import judge
-from .read import check_table, find_roles, kind_of
-
-ROLES = {"y": "y", "p": "p", "group": "group", "cluster": "cluster", "weight": "weight", "id": "id",
-         "split": "split", "part": "test"}  # fmt: skip
+from .read import PredictionTable, check_table
+from .understand import understand
 
 
 def read_predictions(
@@ -67,8 +65,12 @@ def read_predictions(
     return replace(table, notes=(f"Read {len(frame):,} rows of {path.name}.", *table.notes))
 
 
-def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True, **settings):
-    """Open predictions of any size: roles and scale from a sample, then a look at all rows.
+def read_large(
+    path, columns=None, engine="duckdb", memory="2GB", exact_auc=True, y="y", p="p", group="group",
+    cluster="cluster", scale="auto", weight="weight", id="id", split="split", part="test", k=None,
+    n=None,
+):  # fmt: skip
+    """Open predictions of any size; all that decides how they are understood is asked of all rows.
 
     Parameters
     ----------
@@ -76,8 +78,10 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
         As in `probnb.report.read_predictions`.
     exact_auc : bool, default=True
         As in `probnb.scale.DataSet`.
-    **settings
-        As in `probnb.report.check_table`, but for repeated outcomes.
+    y, p, group, cluster, scale, weight, id, split, part
+        As in `probnb.report.check_table`.
+    k, n : None
+        Repeated outcomes, which an engine does not judge.
 
     Returns
     -------
@@ -86,38 +90,30 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
     """
     from ..scale import DataSet, open_rows  # here, since engines are an extra
 
-    k, n = settings.pop("k", None), settings.pop("n", None)
     if k is not None or n is not None:
         raise ValueError(f"k and n must be None with an engine; got {k!r} and {n!r}.")
     opened = open_rows(path, engine, memory)
-    frame = opened.sample(judge.FIT_ROWS)
-    frame.index.name = "row of the sample"
-    sample = check_table(frame, columns, **settings)
-    told = ROLES | settings
-    wanted = {role: told[role] for role in [*ROLES][1:-1]}
-    roles = find_roles([*frame], told["y"], wanted)
-    notes = [f"Read {frame.attrs['rows']:,} rows of {opened.name} with {engine}."]
-    if "id" in roles and "cluster" not in roles:
-        ids = opened.table.aggregate(ids=opened.table[roles["id"]].nunique())
-        if int(opened.ask(ids).iat[0, 0]) < frame.attrs["rows"]:
-            roles["cluster"] = roles["id"]
-            notes.append(f"Rows of one {roles['id']} are dependent: they are resampled together.")
-    if "split" in roles and not any(n.startswith("No row is of part") for n in sample.notes):
-        part = opened.table[roles["split"]].cast("string").strip().lower()
-        opened = replace(opened, table=opened.table.filter(part == str(told["part"]).casefold()))
-    scale = settings.get("scale", "auto")
-    if frame.attrs["rows"] > len(frame):
-        notes.append(
-            f"Slopes, gains, parts and decisions are those of a sample of {sample.size:,} rows."
-        )
-        notes.append("The notes that follow are about the sample.")
-    columns = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}
+    if not opened.size:
+        raise ValueError(f"{opened.name} has columns ({', '.join(opened.names)}) but no rows.")
+    files = "" if len(opened.files) == 1 else f"{len(opened.files):,} files of "
+    notes = [f"Read {opened.size:,} rows of {files}{opened.name} with {engine}.", *opened.notes]
+    told = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
+            "split": split, "k": k, "n": n}  # fmt: skip
+    rows, roles, _, kinds, more = understand(opened, columns, y, told, scale, part)
     data = DataSet(
-        opened, [*sample.predictions], **columns,
-        logits=tuple(c for c in sample.predictions if kind_of(frame, c, scale) == "logit"),
-        exact_auc=exact_auc, notes=(*notes, *sample.notes),
+        rows, [*kinds], logits=tuple(c for c in kinds if kinds[c] == "logit"), exact_auc=exact_auc,
+        **{role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")},
     )  # fmt: skip
-    data.sample = sample
+    held = data.draw(judge.FIT_ROWS)
+    if len(held) < data.size:
+        notes.append(
+            f"Slopes, gains, parts and decisions are those of a sample of {len(held):,} rows."
+        )
+    predictions = held[[f"p{k}" for k in range(len(data.names))]].set_axis(data.names, axis=1)
+    roles = {"p": "truth", "weight": "w", "group": "group", "cluster": "cluster"}
+    about = {role: held[c].to_numpy() for role, c in roles.items() if c in held}
+    data.notes = (*notes, *more)
+    data.sample = PredictionTable(held["y"].to_numpy(), predictions, **about, notes=data.notes)
     return data
 
 
@@ -130,7 +126,7 @@ def calibration_table(data):
     """How each column is off, and whether chance explains it; as `judge.calibration_table`."""
     off = judge.calibration_table(data.sample)
     for name in data.names:
-        blocks, bins = data.sums(name), data.binned(name, BINS)[1]
+        blocks, bins = data.sums(name), data.binned(name, BINS)
         gaps, found = bins["ones"] - bins["sp"], data.evaluate(name)
         bias, std, _, _ = _mean(blocks["sp"] - blocks["ones"], blocks["mass"])
         clustered = None if data.cluster is None else (bias, std, data.units)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import ibis
 import numpy as np
@@ -13,18 +13,13 @@ from ..metrics.binning import BINS, BrierDecomposition, ReliabilityBins
 from ..metrics.registry import CLIP, METRICS, computable
 from ..metrics.resampling import Bootstrap, draw_weights, weighted_sum
 from ..metrics.sample import Ranked
+from ..tables import COUNTS, ROUNDED, one_outcome
 from ..validation import check_choice, check_integer
-from .cells import count_column
-from .engine import BLOCKS, ROW, Engine, number, spread, tree
+from .engine import BLOCKS, FILE, ROW, Engine, hashed, number
+from .ranks import count_ranks
 
-PIECES = 10
-"""Resamples are of strips of predictions: so many in each of so many pieces of equal weight."""
-
-PROBABILITY = -1e-6, 1 + 1e-6, "a probability in [0, 1], or logits"  # but for rounding
-ALLOWED = {"y": (0, 1, "0 or 1"), "truth": (0, 1, "a probability in [0, 1]"),
-           "w": (0, 1e300, "a finite weight of at least 0"), "group": (0, 0, "a name"),
-           "block": (0, 0, "a name")}  # fmt: skip
-NAMED = "group", "block"  # the block of a row without a cluster is null
+KINDS = {"y": "outcome", "truth": "probability", "w": "weight", "group": "label"}
+"""What the columns of roles must hold."""
 
 
 @dataclass(eq=False)
@@ -47,8 +42,9 @@ class DataSet:
     logits : tuple of str, default=()
         Which of `names` hold log-odds.
     exact_auc : bool, default=True
-        Whether the AUC compares all rows, which is most of the work; if not, it is that of 65,536
-        cells, and ``column(name).auc_error`` says how far it may be off.
+        Whether all distinct predictions are told apart, which is most of the work; if not, what
+        depends on their order (AUC, KS, bins) is that of 65,536 cells of equal width, and
+        ``column(name).auc_error`` says how far the AUC may be off.
     notes : tuple of str
         What was read and how.
 
@@ -59,8 +55,8 @@ class DataSet:
 
     Notes
     -----
-    Intervals resample 128 blocks of rows (of hashed numbers of rows within their file, or of hashed
-    clusters), not rows, with predictions in 100 strips; the values themselves are exact.
+    Intervals resample 128 blocks of rows, drawn at random by a hash of the file and of the row's
+    number in it, or of the cluster, with predictions in 200 strips; the values are exact.
     """
 
     engine: Engine
@@ -77,69 +73,62 @@ class DataSet:
     _found: dict = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
-        table, names = self.engine.table, {f"p{k}": name for k, name in enumerate(self.names)}
-        roles = {"y": self.y, "truth": self.p, "w": self.weight, "group": self.group} | names
-        roles = {role: name for role, name in roles.items() if name is not None}
-        used = [*roles.values(), *([] if self.cluster is None else [self.cluster])]
-        for name in used:
-            check_choice(name, [c for c in table.columns if c != ROW], "column")
-        self.engine.check_types(used)
-        block = (spread(table[ROW]) / (2**32 // BLOCKS)).floor().cast("int64")
+        engine, table = self.engine, self.engine.table
+        roles = {"y": self.y, "truth": self.p, "w": self.weight, "group": self.group}
+        held = {r: engine.column(c, KINDS[r]) for r, c in roles.items() if c is not None}
+        block = hashed(table) % BLOCKS
         if self.cluster is not None:
-            known = table[self.cluster].notnull()
-            block = (table[self.cluster].cast("string").hash().cast("int64") % BLOCKS).abs()
-            block = ibis.ifelse(known, block, ibis.null("int64"))
-        held = {r: table[c] if r == "group" else table[c].cast("float64") for r, c in roles.items()}
-        rows = table.select(block=block, **held)
+            held["cluster"] = engine.column(self.cluster, "label")
+            block = (held["cluster"].cast("string").hash().cast("int64") % BLOCKS).abs()
+        for k, name in enumerate(self.names):
+            x, logit = engine.column(name), name in self.logits
+            if not logit and (count := engine.look(name).outside):
+                raise engine.refuse(name, ROUNDED, COUNTS["outside"](x), count)
+            held[f"p{k}"] = 1 / (1 + (-x).exp()) if logit else x.clip(0.0, 1.0)
         if self.weight is not None:
-            rows = rows.filter((rows.w != 0).fill_null(True))
-        self._check(rows, roles | ({"block": self.cluster} if self.cluster else {}))
-        for role, name in names.items():
-            x, (low, high) = rows[role], self._ranges[name]
-            if name in self.logits:
-                self._ranges[name], rows = (0.0, 1.0), rows.mutate(**{role: 1 / (1 + (-x).exp())})
-            elif low < 0 or high > 1:
-                self._ranges[name], rows = (0.0, 1.0), rows.mutate(**{role: x.clip(0.0, 1.0)})
+            power = -np.frexp(engine.look(self.weight).high)[1]  # a power of two changes no digit
+            for part in (power // 2, power - power // 2):
+                held["w"] = held["w"] * number(np.ldexp(1.0, part))
+        rows = table.select(FILE, ROW, block=block, **held)
+        if self.weight is not None:
+            rows = rows.filter(rows.w > 0)
+        if engine.text:  # converted once
+            path = Path(engine.folder.name, f"{id(self)}.parquet")
+            engine.write(rows, path, rows.columns)
+            rows = engine.con.read_parquet(path)
         self.rows = rows
+        self._count()
 
-    def _check(self, rows, roles):
-        """One look at all rows: counts, ranges, and what is missing or out of range."""
-        allowed, wrong = dict(ALLOWED), {}
-        for role, name in roles.items():
-            finite = (-1e150, 1e150, "a finite number") if name in self.logits else PROBABILITY
-            low, high, _ = allowed.setdefault(role, finite)
-            if role in NAMED:
-                wrong[role] = rows[role].isnull()
-            else:  # some engines have NaN above all numbers
-                wrong[role] = ~rows[role].between(low, high).fill_null(False) | rows[role].isnan()
-        wrong["y"] |= (rows.y > 0) & (rows.y < 1)
-        w = rows.w if self.weight else 1.0
-        found = {"rows": rows.count(), "ones": rows.y.sum(),
-                 "mass": (w + 0 * rows.y).sum(), "hits": (w * rows.y).sum()}  # fmt: skip
-        if self.group:
-            found["groups"] = rows.group.nunique()
-        for role, test in wrong.items():
-            ends = {} if role in NAMED else {f"low_{role}": rows[role].min(),
-                                             f"high_{role}": rows[role].max()}  # fmt: skip
-            found |= ends | {f"wrong_{role}": test.cast("int64").sum()}
-        seen = self.engine.ask(rows.aggregate(**found)).iloc[0]
-        self.size = int(seen["rows"])
+    def _count(self):
+        """One look at all rows that are judged: how many, of what weight, between what ends."""
+        rows, w = self.rows, self.rows.w if self.weight else 1.0
+        asked = {"rows": rows.count(), "mass": (w + 0 * rows.y).sum(), "ones": (w * rows.y).sum()}
+        asked |= {"groups": rows.group.nunique()} if self.group else {}
+        for k in range(len(self.names)):
+            asked |= {f"low{k}": rows[f"p{k}"].min(), f"high{k}": rows[f"p{k}"].max()}
+        found = self.engine.ask(rows.aggregate(**asked)).iloc[0]
+        self.size, self.total, self.ones = int(found["rows"]), found["mass"], found["ones"]
         if not self.size:
-            raise ValueError(f"{self.engine.name} must have rows of weight; it has none.")
-        for role in [r for r in wrong if seen[f"wrong_{r}"]]:
-            value = self.engine.ask(rows.filter(wrong[role]).select(role).limit(1)).iat[0, 0]
-            raise ValueError(
-                f"column {roles[role]!r} must hold {allowed[role][2]} in every row; "
-                f"{int(seen[f'wrong_{role}']):,} of {self.size:,} rows of {self.engine.name} do "
-                f"not, such as {'nothing' if pd.isna(value) else value}."
-            )
-        if seen["ones"] in (0, self.size):
-            only = f"all {self.size:,} rows are {seen['ones'] / self.size:g}"
-            raise ValueError(f"column {self.y!r} must hold both outcomes; {only}.")
-        self.total, self.share = seen["mass"], seen["hits"] / seen["mass"]
-        self.groups = int(seen.get("groups", 0))
-        ends = {r: (seen[f"low_{r}"], seen[f"high_{r}"]) for r in roles if r not in NAMED}
-        self._ranges = {name: ends[role] for role, name in roles.items() if role in ends}
+            raise ValueError(f"{self.engine.name} has columns but no rows.")
+        self.share, self.groups = self.ones / self.total, int(found.get("groups", 0))
+        if self.share in (0, 1):
+            raise one_outcome(self.y, self.size, self.share)
+        self._ends = {c: (found[f"low{k}"], found[f"high{k}"]) for k, c in enumerate(self.names)}
+
+    def draw(self, count):
+        """Return so many rows at random as a DataFrame, the same each time; all if they are fewer.
+
+        Its columns are ``y``, ``p0``, ``p1``, ... and, where there are some, ``truth``, ``w``,
+        ``group`` and ``cluster``; rows are in the order of the files.
+        """
+        rows = self.rows
+        if self.size > count:
+            rows = rows.mutate(chance=hashed(rows, seed=1))
+            likely = (count + 10 * np.sqrt(count) + 10) / self.size  # a few too many, not all
+            rows = rows.filter(rows.chance < int(2**32 * min(1, likely)))
+            rows = rows.order_by("chance", FILE, ROW).limit(count).drop("chance")
+        rows = rows.order_by(FILE, ROW).drop(FILE, ROW, "block")
+        return self.engine.ask(rows)
 
     @property
     def predictions(self):
@@ -151,48 +140,54 @@ class DataSet:
         """What intervals resample."""
         return f"blocks of {'rows' if self.cluster is None else 'clusters'}"
 
+    def _once(self, key, ask):
+        if key not in self._found:
+            self._found[key] = ask()
+        return self._found[key]
+
+    def _rows(self, name):
+        """The rows of one column, which is then called p."""
+        k = self.names.index(check_choice(name, self.names, "column"))
+        own = {r: r for r in ("block", "y", "w", "truth") if r in self.rows.columns}
+        return self.rows.select(p=f"p{k}", **own)
+
     @property
     def units(self):
         """How many blocks have rows."""
         return len(self.sums(self.names[0]))
 
-    def column(self, name):
-        """Return the counts of one column, a `probnb.scale.cells.Column`; each is made once."""
-        return self._parts(name)[0]
-
-    def _parts(self, name):
-        """The counts of one column, and sums by block and strip."""
-        key = name, self.bins
-        if key not in self._found:
-            k = self.names.index(check_choice(name, self.names, "column"))
-            own = {r: r for r in ("block", "y", "w", "truth") if r in self.rows.columns}
-            rows = self.rows.select(p=f"p{k}", **own)
-            ends = self._ranges[name]
-            counts = count_column(self.engine, rows, *ends, self.bins, self.exact_auc, name)
-            sums = rows.group_by(block=rows.block, strip=_strip(rows.p, counts.atoms))
-            self._found[key] = counts, self.engine.ask(sums.agg(**_terms(rows)))
-        return self._found[key]
-
     def sums(self, name):
         """Return sums of one column's terms by block."""
-        return self._parts(name)[1].groupby("block").sum().drop(columns="strip")
+        rows = self._rows(name)
+        asked = rows.group_by("block").agg(**_terms(rows)).order_by("block")
+        return self._once(name, lambda: self.engine.ask(asked).set_index("block"))
 
-    def binned(self, name, bins=BINS):
-        """Return the inner edges of one column's bins, and sums of each bin's terms by name."""
+    def column(self, name, bins=BINS):
+        """Return what depends on one column's order, a `probnb.scale.ranks.Ranks`."""
         if check_integer(bins, "bins") not in self.bins:
             self.bins = (*self.bins, bins)
-        return self.column(name).binned(bins)
+        about = *self._ends[check_choice(name, self.names, "column")], self.total, self.ones
+        return self._once(
+            (name, self.bins),
+            lambda: count_ranks(
+                self.engine, self._rows(name), *about, self.bins, self.exact_auc, name
+            ),
+        )
+
+    def binned(self, name, bins=BINS):
+        """Return the sums of each bin of one column by name, as `Ranks.bins` has them."""
+        return self.column(name, bins).bins[bins]
 
     def reliability_bins(self, name, bins=BINS):
         """Return the bins of one column as `probnb.metrics.reliability_bins` does."""
-        edges, b = self.binned(name, bins)
+        b = self.binned(name, bins)
         means, share = (b[c] / b["mass"] for c in ("sp", "ones")), b["mass"] / self.total
         rows = b["rows"].astype(int), share, b["mass"] ** 2 / b["ww"]
-        return ReliabilityBins(np.concatenate([[0.0], edges, [1.0]]), *means, *rows)
+        return ReliabilityBins(np.concatenate([[0.0], b["low"][1:], [1.0]]), *means, *rows)
 
     def brier_decomposition(self, name, bins=BINS):
         """Return the parts of one column's Brier score, as `probnb.metrics.brier_decomposition`."""
-        b = self.binned(name, bins)[1]
+        b = self.binned(name, bins)
         weight, q, outcome = b["mass"] / self.total, b["sp"] / b["mass"], b["ones"] / b["mass"]
         return BrierDecomposition(
             calibration=float(weight @ (q - outcome) ** 2),
@@ -207,7 +202,7 @@ class DataSet:
         """Return the arguments of `probnb.plots.reliability_grid`: cells in place of rows."""
         out = {}
         for name in self.names:
-            a, table = self.column(name).atoms, self.reliability_bins(name, bins)
+            a, table = self.column(name, bins).atoms, self.reliability_bins(name, bins)
             p, weights = np.clip(a["sp"] / a["mass"], 0, 1), [a["mass"] - a["ones"], a["ones"]]
             out[name] = {"y_true": np.repeat([0, 1], len(a)), "y_prob": np.append(p, p),
                          "weights": np.concatenate(weights), "table": table}  # fmt: skip
@@ -215,14 +210,14 @@ class DataSet:
 
     def evaluate(self, name):
         """Return every metric of one column by name, as `probnb.metrics.evaluate` does."""
-        counts, b, sums = self.column(name), self.binned(name)[1], self.sums(name).sum()
+        ranks, b, sums = self.column(name), self.binned(name), self.sums(name).sum()
         gaps = np.abs(b["ones"] - b["sp"])
-        values = {"ece": gaps.sum() / self.total, "mce": (gaps / b["mass"]).max(), "ks": counts.ks,
-                  "auc": counts.auc}  # fmt: skip
+        values = {"ece": gaps.sum() / self.total, "mce": (gaps / b["mass"]).max()}
+        values |= {"ks": ranks.ks, "auc": ranks.auc}
         metrics = computable(self.p is not None)
         return {m: float(values[m] if m in values else sums[m] / self.total) for m in metrics}
 
-    def bootstrap(self, names=None, replicates=1000, seed=0):
+    def bootstrap(self, names=None, replicates=1000, seed=0, metrics=None):
         """Return metrics and resamples of whole blocks, as `probnb.metrics.bootstrap` does.
 
         Parameters
@@ -233,19 +228,22 @@ class DataSet:
             Number of resamples.
         seed : int, default=0
             Seed of the resamples.
+        metrics : sequence of str, optional
+            Names from `probnb.metrics.METRICS`; by default all that can be computed.
 
         Returns
         -------
         probnb.metrics.Bootstrap
             Exact values, and resamples that are the same for all columns.
         """
-        names, metrics = list(self.names if names is None else names), computable(bool(self.p))
+        names, known = list(self.names if names is None else names), computable(bool(self.p))
+        metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
         replicates = check_integer(replicates, "replicates", 2)
         drawn = draw_weights(np.random.default_rng(seed), replicates, self.units, None)
-        point = pd.DataFrame([self.evaluate(name) for name in names], names, metrics)
+        point = pd.DataFrame([self.evaluate(name) for name in names], names)[metrics]
         values = np.empty((replicates, *point.shape))
         for i, name in enumerate(names):
-            blocks, held = self.sums(name), self._parts(name)[1].set_index(["block", "strip"])
+            blocks, held = self.sums(name), self.column(name).strips.set_index(["block", "strip"])
             tables = (held[c].unstack(fill_value=0) for c in ("mass", "ones", "sp"))
             mass, ones, sp = (drawn @ table.to_numpy() for table in tables)
             ranked = Ranked(np.arange(mass.shape[1]), mass, ones)
@@ -274,15 +272,3 @@ def _terms(rows):
 def _entropy(a, b):
     infinite = ibis.literal("inf").cast("float64")
     return ibis.ifelse(a == 0, 0.0, ibis.ifelse(b == 0, infinite, a * (a / b).ln()))
-
-
-def _strip(p, atoms):
-    """Number 100 strips of about equally many rows: ten equal cells in each tenth of the rows."""
-    up_to = atoms["mass"].cumsum()
-    places = np.searchsorted(up_to, up_to.iat[-1] * np.arange(1, PIECES) / PIECES)
-    knots = np.unique([0.0, *atoms["lo"].to_numpy()[places], 1.0])
-    cells = [
-        ((p - number(low)) * number(PIECES / (high - low))).floor().cast("int64") + PIECES * k
-        for k, (low, high) in enumerate(itertools.pairwise(knots))
-    ]
-    return tree(p, knots[1:-1], cells)

@@ -2,58 +2,77 @@
 
 from __future__ import annotations
 
-import glob
 import re
-import tempfile
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import ibis
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 
-from ..validation import find_path
+from ..tables import COUNTS, KINDS, NUMBER, Facts, refusal
+from ..validation import check_choice
+
+FILE, ROW = "_file", "_row"
+"""Which file a row is from, counted from 0, and its number, or line, in that file."""
+
+HASHES = 0x2C1B3C6D, 0x297A2D39
+"""Odd numbers that mix bits well, small enough for products of 64 bits."""
 
 BLOCKS = 128
 """Blocks of rows, or of clusters, that intervals rest on."""
 
-ROW = "_probnb_row"
-HASHES = 2654435761, 1597334677
-"""Odd numbers whose products with a row's number spread over 32 bits."""
+BATCH = 1 << 18
+"""Rows that are fetched at a time."""
+
+SPACES = r"^[\s\p{Z}\x0b\x1c-\x1f\x{85}]+|[\s\p{Z}\x0b\x1c-\x1f\x{85}]+$"
 
 _REMEDIES = {
-    "magic bytes|too small to be a Parquet": "a file is cut short or no Parquet: write it again",
     "No space left|max_temp_directory_size": "the disk is full: free some, or let the environment "
     "variable TMPDIR name a folder elsewhere",
     "Out of Memory|OutOfMemory": "it needs more memory, such as -p memory 4GB",
-    "Conversion|cast|mismatch": "a column has another type in one of the files, or no numbers",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Engine:
-    """A table that an engine reads; made by `open_rows`.
+    """A table that an engine reads; made by `open_rows`. It answers as `probnb.tables.Rows` does.
 
     Attributes
     ----------
     con : ibis.backends.BaseBackend
         The engine.
-    table : ibis.Table
-        The rows as they are, and their number within their file.
     name : str
         What was read, for messages.
     files : tuple of str
-        Local Parquet files; empty where there are none.
-    chunk : int
-        Distinct predictions that may be held at a time.
+        What the files are called in messages.
+    names : tuple of str
+        Names of the columns.
+    odd : dict of str to str
+        Columns that not all files have, or not of one type, and why.
+    text : bool
+        Whether the files are text.
+    decimal : str
+        The decimal mark of text.
+    notes : tuple of str
+        How the files were understood and what was left out.
+    folder : tempfile.TemporaryDirectory
+        Where rewritten files lie; removed with the last reference to it.
+    table : ibis.Table
+        The rows as they are: columns c0, c1, ..., but for odd ones, and `FILE` and `ROW`.
     """
 
     con: object
-    table: ibis.Table
     name: str
-    files: tuple
-    chunk: int
-    folder: object = field(default=None, repr=False)  # removed with the last reference to it
+    files: tuple = ()
+    names: tuple = ()
+    odd: dict = field(default_factory=dict)
+    text: bool = False
+    decimal: str = "."
+    notes: tuple = ()
+    folder: object = None
+    table: object = None
+    _known: dict = field(default_factory=dict, repr=False)
 
     def ask(self, expression):
         """Run an expression and return its rows as a DataFrame, or raise a ValueError in words."""
@@ -61,6 +80,18 @@ class Engine:
             return self.con.to_pyarrow(expression).to_pandas()
         except Exception as error:  # each engine has errors of its own
             raise self.explain(error) from error
+
+    def batches(self, expression):
+        """Run an expression and yield its rows in order as Arrow, so many at a time."""
+        try:
+            yield from self._reader(expression)
+        except Exception as error:
+            raise self.explain(error) from error
+
+    def _reader(self, expression):
+        if self.con.name != "duckdb":
+            return self.con.to_pyarrow_batches(expression, chunk_size=BATCH)
+        return self.con.con.sql(self.con.compile(expression)).to_arrow_reader(BATCH)
 
     def explain(self, error):
         """Return an engine's error as a ValueError that names the file and the remedy."""
@@ -71,148 +102,135 @@ class Engine:
         first = next(filter(None, map(str.strip, text.splitlines())), type(error).__name__)
         return ValueError(f"{self.name}: {'; '.join([*found[:1], first[:500]])}.")
 
-    def sample(self, count):
-        """Return about so many rows, evenly spread over each file, as a DataFrame; all if fewer."""
-        n = int(self.ask(self.table.aggregate(n=self.table.count())).iat[0, 0])
-        chosen = self.table
-        if n > count:
-            chosen = chosen.filter(spread(chosen[ROW], 1) < int(2**32 * count / n))
-        frame = self.ask(chosen).sort_values(ROW, ignore_index=True, kind="stable")  # for the folds
-        frame = frame.drop(columns=ROW)
-        frame.attrs = {"name": self.name, "decimal": ".", "notes": [], "rows": n}
-        return frame
+    @cached_property
+    def size(self):
+        """How many rows there are."""
+        return self._number(self.table.aggregate(n=self.table.count()))
 
-    def check_types(self, columns):
-        """Refuse files that are cut, or in which a column that is used has another type."""
-        first = None
-        for file in self.files:
-            try:
-                schema = pa.parquet.read_schema(file)
-            except (pa.ArrowException, OSError) as error:
-                raise self.explain(f"{file}: {error}") from None
-            types = {
-                c: str(schema.field(c).type) if c in schema.names else "absent" for c in columns
-            }
-            first = first or (file, types)
-            for name in [c for c in columns if types[c] != first[1][c]]:
-                raise ValueError(
-                    f"column {name!r} must have one type in all files; it is {types[name]} in "
-                    f"{file} and {first[1][name]} in {first[0]}."
-                )
+    def _number(self, expression):
+        return self.ask(expression).iat[0, 0].item()
+
+    def raw(self, name):
+        """Return a column as it is."""
+        check_choice(name, self.names, "column")
+        if self.names.count(name) > 1:
+            raise ValueError(f"column {name!r} stands twice in {self.name}; rename or remove one.")
+        if name in self.odd:
+            raise ValueError(
+                f"column {name!r} must have one type in all files; it is {self.odd[name]}."
+            )
+        return self.table[f"c{self.names.index(name)}"]
+
+    def read(self, name, kind="number"):
+        """Return a column as labels or numbers, null where it holds none that is finite."""
+        return _convert(self.raw(name), kind, self.decimal)
+
+    def column(self, name, kind="number"):
+        """Return a column that holds what it must, or raise."""
+        allowed, right = KINDS[kind]
+        x = self.read(name, kind)
+        if (name, kind) not in self._known:
+            wrong = x.isnull() if kind == "label" else ~right(x).fill_null(False)
+            if count := self._number(self.table.aggregate(n=wrong.sum())):
+                raise self.refuse(name, allowed, wrong, count)
+            if kind == "weight" and not self._number(self.table.aggregate(n=x.max())):
+                raise ValueError(f"column {name!r} must hold a weight above 0; all are 0.")
+        self._known[name, kind] = True
+        return x
+
+    def refuse(self, name, allowed, wrong, count):
+        """Return the error of a column in which so many rows are wrong."""
+        found = self.table.filter(wrong).select(FILE, ROW, value=self.raw(name))
+        found = self.ask(found.order_by(FILE, ROW).limit(6))
+        file, unit = found[FILE][0], "line" if self.text else "row"
+        places = [*found[ROW][found[FILE] == file]]
+        return refusal(name, allowed, found["value"][0], places, count, unit, self.files[file])
+
+    def look(self, name):
+        """Return the `Facts` of a column."""
+        if name not in self._known:
+            x = self.read(name)
+            counts = {what: test(x).fill_null(False).sum() for what, test in COUNTS.items()}
+            asked = {"wrong": x.isnull().sum(), "low": x.min(), "high": x.max()} | counts
+            (found,) = self.ask(self.table.aggregate(**asked)).to_dict("records")
+            self._known[name] = Facts(**found)
+        return self._known[name]
+
+    def write(self, rows, path, names):
+        """Write rows as Parquet, under names that an engine might change: they differ by case."""
+        try:
+            batches = self._reader(rows)
+            fields = [kind.with_name(name) for kind, name in zip(batches.schema, names)]
+            with pq.ParquetWriter(path, pa.schema(fields)) as writer:
+                for batch in batches:
+                    writer.write_batch(batch.rename_columns(names))
+        except Exception as error:
+            raise self.explain(error) from error
+
+    def first(self, name, what=None):
+        """Return the first value of a column, or the first of one of `COUNTS`, and its place."""
+        table = self.table if what is None else self.table.filter(COUNTS[what](self.read(name)))
+        found = table.select(FILE, ROW, value=self.raw(name)).order_by(FILE, ROW).limit(1)
+        (found,) = self.ask(found).itertuples(index=False, name=None)
+        file, row, value = found
+        return value, f"{'line' if self.text else 'row'} {row} of {self.files[file]}"
+
+    def distinct(self, *names, kind="label"):
+        """Return how many rows are left of some columns once none is there twice."""
+        held = self.table.select(**{f"x{k}": self.read(c, kind) for k, c in enumerate(names)})
+        return self._number(held.distinct().aggregate(n=ibis._.count()))
+
+    def labels(self, name):
+        """Return the labels that a column holds, each once, as text."""
+        held = self.table.select(label=self.column(name, "label").cast("string")).distinct()
+        return [*self.ask(held.order_by("label"))["label"]]
+
+    def part(self, name, labels):
+        """Return the rows of which a column holds one of some labels."""
+        kept = self.read(name, "label").cast("string").isin(labels)
+        return replace(self, table=self.table.filter(kept), _known={})
 
 
-def spread(row, which=0):
-    """Return a number in [0, 2^32) for each row's number, as an expression."""
-    return ((row % 2**31) * HASHES[which]) % 2**32
+def _convert(x, kind, decimal):
+    """A column as labels or numbers by the rules of `probnb.tables.column`."""
+    type_ = x.type()
+    if kind == "label":
+        if type_.is_floating():
+            return ibis.ifelse(x - x == 0, x, ibis.null(type_))
+        if type_.is_integer() or type_.is_boolean():
+            return x
+        return x.cast("string").re_replace(SPACES, "").nullif("")
+    if type_.is_string():
+        text = x.re_replace(SPACES, "").replace("\u2212", "-")
+        if kind == "outcome":
+            text = text.substitute({"True": "1", "true": "1", "False": "0", "false": "0"})
+        if decimal == ",":  # a point would mark thousands
+            text = ibis.ifelse(text.contains("."), "", text).replace(",", ".")
+        number = text.re_search(NUMBER).ifelse(text, ibis.null("string")).try_cast("float64")
+    elif type_.is_boolean() and kind == "outcome":
+        number = x.cast("int8").cast("float64")
+    elif type_.is_numeric() and not type_.is_boolean():
+        number = x.cast("float64")
+    else:
+        number = x.isnull().ifelse(1.0, 1.0).nullif(1.0)
+    return ibis.ifelse(number - number == 0, number, ibis.null("float64"))  # NaN, infinity
+
+
+def hashed(table, seed=0):
+    """Return a random number in [0, 2^32) for each row, the same by whatever engine.
+
+    It depends on the file and on the row's number in it, and on no order of the rows' contents.
+    """
+    x = _mixed((table[ROW] + seed * HASHES[1]) % 2**32)
+    return _mixed((x + table[FILE] * HASHES[0]) % 2**32)
+
+
+def _mixed(x):
+    for shift, factor in zip((16, 15), HASHES):
+        x = ((x ^ (x >> shift)) * factor) % 2**32
+    return x ^ (x >> 15)
 
 
 def number(x):
     """Return a float as a literal that no engine takes for a decimal and rounds again."""
     return ibis.literal(repr(float(x))).cast("float64")
-
-
-def tree(x, edges, leaves):
-    """Return ``leaves[k]`` where ``edges[k - 1] <= x < edges[k]``, by binary search in CASEs.
-
-    No engine is quick at a join on inequality; this one needs none.
-    """
-    if len(leaves) == 1:
-        return ibis.literal(leaves[0]) if isinstance(leaves[0], int) else leaves[0]
-    k = len(leaves) // 2
-    below, above = tree(x, edges[: k - 1], leaves[:k]), tree(x, edges[k:], leaves[k:])
-    return ibis.ifelse(x < number(edges[k - 1]), below, above)
-
-
-def open_rows(path, engine="duckdb", memory="2GB"):
-    """Open Parquet or CSV of any size.
-
-    Parameters
-    ----------
-    path : path-like
-        A file, a folder (its ``.parquet`` files, or else its ``.csv``), a glob, or an address that
-        the engine reads (``hdfs://...``). Relative ones follow `probnb.validation.find_path`.
-    engine : str, default="duckdb"
-        ``duckdb``, or the master of a Spark: ``local[2]``, ``spark://host:7077``.
-    memory : str, default="2GB"
-        What all of it may take, such as 500MB. DuckDB puts what is larger in a temporary folder
-        (where the environment variable TMPDIR says), which is removed.
-
-    Returns
-    -------
-    Engine
-        The open table.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If `memory` is no size, or the engine cannot read the files.
-    """
-    held = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", str(memory).strip(), re.IGNORECASE)
-    if held is None or not float(held[1]):
-        raise ValueError(f"memory must be a size such as 500MB or 2GB; got {memory!r}.")
-    size = float(held[1]) * 1000 ** (1 + "KMGT".index(held[2].upper()))
-    files = _files(path)
-    text = not all(file.endswith((".parquet", ".pq")) for file in files)
-    names = [glob.escape(file) if Path(file).exists() else file for file in files]
-    folder = tempfile.TemporaryDirectory(prefix="probnb-")
-    opened = Engine(None, None, str(path), () if text else tuple(filter(_local, files)),
-                    max(1000, int(size / 200)), folder)  # fmt: skip
-    try:
-        read = _read_duckdb if engine == "duckdb" else _read_spark
-        con, table = read(names, text, engine, size, folder.name)
-    except (ImportError, FileNotFoundError):
-        raise
-    except Exception as error:
-        raise opened.explain(error) from error
-    return Engine(con, table, opened.name, opened.files, opened.chunk, folder)
-
-
-def _read_duckdb(names, text, engine, size, folder):
-    con = ibis.duckdb.connect(memory_limit=f"{size / 2e6:.0f}MB", temp_directory=folder)
-    if text:  # read once, in order, since each question would read it again
-        read, names = con.read_csv(names), [str(Path(folder, "rows.parquet"))]
-        con.to_parquet(read, names[0])
-    con.raw_sql("SET preserve_insertion_order = false")
-    return con, con.read_parquet(names, file_row_number=True).rename({ROW: "file_row_number"})
-
-
-def _read_spark(names, text, engine, size, folder):
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(engine).appName("probnb")
-    builder = builder.config("spark.driver.memory", f"{size / 1e6:.0f}m")
-    session = builder.config("spark.ui.enabled", "false").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    reader = session.read.option("header", True).option("inferSchema", True)
-    frame = reader.csv(names) if text else reader.parquet(*names)
-    row = "monotonically_increasing_id()" if text else "_metadata.row_index"
-    view = f"probnb_{id(frame):x}"
-    frame.selectExpr("*", f"{row} AS {ROW}").createOrReplaceTempView(view)
-    con = ibis.pyspark.connect(session)
-    return con, con.table(view)
-
-
-def _local(file):
-    return not re.match(r"\w+://", file)
-
-
-def _files(path):
-    """Return the files that a path means, in order."""
-    if not _local(str(path)):
-        return [str(path)]
-    try:
-        place = find_path(path, "predictions")
-    except FileNotFoundError:
-        patterns = [str(path), f"../{path}"] if Path.cwd().name == "book" else [str(path)]
-        found = [f for p in patterns for f in sorted(glob.glob(p, recursive=True))]
-        if not found:
-            raise
-        return found
-    if place.is_file():
-        return [str(place)]
-    for ending in (".parquet", ".pq", ".csv", ".tsv", ".csv.gz"):
-        if found := [str(f) for f in sorted(place.rglob(f"*{ending}")) if f.name[0] not in "._"]:
-            return found
-    raise FileNotFoundError(f"predictions must hold .parquet or .csv files; {place} has none.")

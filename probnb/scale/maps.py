@@ -8,16 +8,19 @@ import numpy as np
 from ..calibrators import to_dict
 from ..metrics.registry import CLIP
 from ..validation import check_choice
-from .engine import ROW, number, tree
+from .engine import FILE, ROW, number
 
 
 def write_calibrated(data, name, path, fitted):
     """Write all rows with one column's calibrated probabilities beside the others, as Parquet.
 
+    Rows are in the order of the files, and of the rows in them.
+
     Parameters
     ----------
     data : DataSet
-        The rows; those that it judges are written, with the columns of their files.
+        The rows; those that it judges are written, with the columns that all of their files have.
+        Those of text are text, but for outcomes, predictions and weights.
     name : str
         The column of predictions.
     path : path-like
@@ -40,17 +43,20 @@ def write_calibrated(data, name, path, fitted):
     from ..store import replace_file  # here, since it takes torch
 
     check_choice(name, data.names, "column")
-    table, new = data.engine.table, f"{name}_calibrated"
-    if new in table.columns:
-        raise ValueError(f"{data.engine.name} must not have a column {new!r}; it has one already.")
+    engine, new = data.engine, f"{name}_calibrated"
+    if new in engine.names:
+        raise ValueError(f"{engine.name} must not have a column {new!r}; it has one already.")
+    table = engine.table
+    if engine.con.name != "duckdb":  # which keeps the order of the files
+        table = table.order_by(FILE, ROW)
     if data.weight:
-        table = table.filter(table[data.weight] != 0)
-    q = expression(fitted, table[name].cast("float64"), name in data.logits)
-    written = table.mutate(**{new: q}).drop(ROW)
-    try:
-        replace_file(path, lambda temporary: data.engine.con.to_parquet(written, temporary))
-    except Exception as error:  # each engine has errors of its own
-        raise data.engine.explain(error) from error
+        table = table.filter(engine.read(data.weight, "weight") > 0)
+    kept = [c for c in engine.names if c not in engine.odd and engine.names.count(c) == 1]
+    numbers = {*data.names, data.y, data.p, data.weight} if engine.text else ()
+    columns = [engine.read(c, "outcome") if c in numbers else engine.raw(c) for c in kept]
+    columns.append(expression(fitted, engine.read(name), name in data.logits))
+    written = table.select(**{f"c{k}": x for k, x in enumerate(columns)})
+    replace_file(path, lambda temporary: engine.write(written, temporary, [*kept, new]))
     return new
 
 
@@ -107,8 +113,20 @@ def expression(fitted, x, logit=False):
     return _pieces(x, ends, [heights[:1], *zip(slopes, heights), heights[-1:]])
 
 
+def _tree(x, edges, leaves):
+    """Return ``leaves[k]`` where ``edges[k - 1] <= x < edges[k]``, by binary search in CASEs.
+
+    No engine is quick at a join on inequality; this one needs none.
+    """
+    if len(leaves) == 1:
+        return leaves[0]
+    k = len(leaves) // 2
+    below, above = _tree(x, edges[: k - 1], leaves[:k]), _tree(x, edges[k:], leaves[k:])
+    return ibis.ifelse(x < number(edges[k - 1]), below, above)
+
+
 def _steps(x, ends, heights):
-    return tree(x, ends, list(map(number, heights)))
+    return _tree(x, ends, list(map(number, heights)))
 
 
 def _pieces(x, ends, polynomials):
@@ -119,7 +137,7 @@ def _pieces(x, ends, polynomials):
         for c in np.trim_zeros(rising, "f"):
             total = (total + number(c)) * (x - number(end))
         leaves.append(total + number(height))
-    return tree(x, ends, leaves)
+    return _tree(x, ends, leaves)
 
 
 def _expit(x):

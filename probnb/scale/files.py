@@ -1,0 +1,274 @@
+"""Files of any size, listed, and rewritten where an engine would read them by rules of its own.
+
+Text becomes Parquet of text, by the reader that `probnb.tables` has; so does Parquet whose names of
+columns an engine would change.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import itertools
+import os
+import re
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import ibis
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..reading import is_parquet, look_at_text, naming, open_unpacked
+from ..validation import find_path
+from .engine import FILE, ROW, Engine
+
+PARQUET, TEXT = (".parquet", ".pq", ".parq"), (".csv", ".tsv")
+RESERVED = {"", "file_row_number", "file_index", "filename"}
+CELLS = 1 << 21
+"""Cells of a text that are held at a time."""
+SHOWN = 8
+"""Files that a note names."""
+MASTERS = r"(local(\[.*\])?|yarn|(spark|k8s|mesos)://.+)"
+
+
+def find_files(path):
+    """Return the files that a path means, in order, and those that are left out.
+
+    Hidden and unfinished files and folders are left out, files that a link leads to again and, of a
+    folder, what has no ending of a table and text beside Parquet.
+    """
+    try:
+        places = [str(find_path(path, "predictions"))]
+    except FileNotFoundError:
+        patterns = [str(path), f"../{path}"] if Path.cwd().name == "book" else [str(path)]
+        places = [f for p in patterns for f in sorted(glob.glob(p, recursive=True))]
+        if not places:
+            raise
+    if len(places) == 1 and os.path.isfile(places[0]):
+        return places, []
+    found, left, seen = [], [], set()
+    for place in places:
+        for folder, folders, names in os.walk(place, followlinks=True):
+            left += [os.path.join(folder, name) for name in folders if _hidden(name)]
+            again = os.path.realpath(folder) in seen
+            folders[:] = [] if again else sorted(name for name in folders if not _hidden(name))
+            found += [] if again else [os.path.join(folder, name) for name in sorted(names)]
+            seen.add(os.path.realpath(folder))
+        found += [place] if os.path.isfile(place) else []
+    kinds = {file: Path(file.casefold().removesuffix(".gz")).suffix for file in found}
+    first = {os.path.realpath(file): file for file in reversed(found)}.values()
+    known = [f for f in found if f in {*first} and not _hidden(os.path.basename(f))]
+    kept = [f for f in known if kinds[f] in PARQUET] or [f for f in known if kinds[f] in TEXT]
+    kept = kept or [file for file in known if file in places]
+    if not kept:
+        raise FileNotFoundError(f"predictions must hold .parquet or .csv files; {path} has none.")
+    return kept, left + [file for file in found if file not in {*kept}]
+
+
+def _hidden(name):
+    """Whether programs that write tables call unfinished or deleted parts so."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+class _Source:
+    """A file and the types of its columns, by name and how often the name was there before."""
+
+    def __init__(self, file, name):
+        self.file, self.name, self.text, before = file, name, None, Counter()
+        self.opened = partial(open_unpacked, file)
+        with naming(name), self.opened() as stream:
+            self.odd = isinstance(stream, gzip.GzipFile)
+            if is_parquet(stream.read(512)):
+                schema = pq.read_schema(stream)
+                columns = [*zip(schema.names, map(_plain, schema.types))]
+            else:
+                self.text = look_at_text(self.opened)
+                columns = [(column, "text") for column in next(self.text.frames(2))]
+        self.types = {}
+        for column, kind in columns:
+            self.types[column, before[column]] = kind
+            before[column] += 1
+        plain = {column.casefold() for column, _ in columns} - RESERVED
+        self.odd |= self.text is not None or len(plain) < len(columns)
+
+    def write(self, path, inner):
+        """Write the rows as Parquet, under other names of the columns."""
+        names = [inner[key] for key in self.types]
+        tables = self._text(names) if self.text else self._batches(names)
+        with naming(self.name), pq.ParquetWriter(path, (first := next(tables)).schema) as writer:
+            for table in itertools.chain([first], tables):
+                writer.write_table(table)
+
+    def _text(self, names):
+        fields = [*((name, pa.large_string()) for name in names), ("line", pa.int64())]
+        for frame in self.text.frames(max(1, CELLS // len(names))):
+            held = frame.set_axis(names, axis=1).assign(line=frame.index)
+            yield pa.Table.from_pandas(held, pa.schema(fields), preserve_index=False)
+
+    def _batches(self, names):
+        with self.opened() as stream:
+            file = pq.ParquetFile(stream)
+            yield file.schema_arrow.empty_table().rename_columns(names)
+            for batch in file.iter_batches():
+                yield pa.Table.from_batches([batch]).rename_columns(names)
+
+
+def _plain(kind):
+    """Return a type's name, the same for all ways of writing text."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+
+
+def open_rows(path, engine="duckdb", memory="2GB"):
+    """Open Parquet or CSV of any size.
+
+    Text is read by the rules of `probnb.tables.read_table` and stays text until a column is asked
+    for; folders whose names say something (``day=3``) are no columns.
+
+    Parameters
+    ----------
+    path : path-like
+        A file, a folder, a glob, or an address of Parquet that the engine reads (``hdfs://...``).
+        Of a folder its ``.parquet`` files, or else its ``.csv`` and ``.tsv``, gzipped or not, but
+        for those in files and folders whose names begin with a dot or a low line. Relative ones
+        follow `probnb.validation.find_path`.
+    engine : str, default="duckdb"
+        ``duckdb``, or the master of a Spark: ``local[2]``, ``spark://host:7077``.
+    memory : str, default="2GB"
+        What all of it may take, such as 500MB. DuckDB puts what is larger in a temporary folder
+        (where the environment variable TMPDIR says), which is removed.
+
+    Returns
+    -------
+    Engine
+        The open table.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If `engine` or `memory` is none, or the files cannot be read.
+    """
+    held = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", str(memory).strip(), re.IGNORECASE)
+    if held is None or not float(held[1]):
+        raise ValueError(f"memory must be a size such as 500MB or 2GB; got {memory!r}.")
+    size = float(held[1]) * 1000 ** (1 + "KMGT".index(held[2].upper()))
+    engine = str(engine).strip()
+    if engine.casefold() != "duckdb" and not re.fullmatch(MASTERS, engine):
+        raise ValueError(
+            "engine must be duckdb, or the master of a Spark such as local[2] or "
+            f"spark://host:7077; got {engine!r}."
+        )
+    folder = tempfile.TemporaryDirectory(prefix="probnb-")
+    files, inner, about = [str(path)], None, {"files": (str(path),)}
+    if not re.match(r"\w+://", str(path)):
+        files, inner, about = _look(path, folder.name)
+    opened = Engine(None, str(path), folder=folder, **about)
+    try:
+        read = _read_duckdb if engine.casefold() == "duckdb" else _read_spark
+        con, table, names = read(opened, files, inner, engine, size)
+    except (ImportError, FileNotFoundError):
+        raise
+    except Exception as error:
+        raise opened.explain(error) from error
+    return replace(opened, con=con, table=table, names=opened.names or tuple(names))
+
+
+def _look(path, folder):
+    """Return Parquet that any engine reads, its names of the columns, and what is known of it."""
+    files, left = find_files(path)
+    base = os.path.dirname(files[0]) if len(files) == 1 else os.path.commonpath(files)
+    sources = [_Source(file, os.path.relpath(file, base)) for file in files]
+    text = [source for source in sources if source.text]
+    if text and len(text) < len(sources):
+        parquet = next(source.name for source in sources if not source.text)
+        raise ValueError(f"{text[0].name} is text and {parquet} is Parquet: give one kind.")
+    marks = {source.text.decimal: source.name for source in text if source.text.decimal}
+    if len(marks) > 1:
+        raise ValueError(f"{marks[',']} has decimal commas and {marks['.']} points: give one kind.")
+    keys, odd = [*dict.fromkeys(key for source in sources for key in source.types)], {}
+    for key, source in itertools.product(keys, sources):
+        first, kind = (held.types.get(key, "absent") for held in (sources[0], source))
+        if kind != first:
+            odd.setdefault(key[0], f"{kind} in {source.name} and {first} in {sources[0].name}")
+    names = inner = tuple(name for name, _ in keys)
+    if any(source.odd for source in sources):
+        inner = [f"c{k}" for k in range(len(keys))]
+        files = [os.path.join(folder, f"{k}.parquet") for k in range(len(files))]
+        for file, source in zip(files, sources):
+            source.write(file, dict(zip(keys, inner)))
+    folders = {part for source in sources for part in Path(source.name).parts[:-1] if "=" in part}
+    notes = {
+        "Left out as hidden, unfinished, of another kind or read already": [
+            os.path.relpath(name, base) for name in left
+        ],
+        "Names of folders are not read as columns": sorted(folders),
+    }
+    notes = [
+        f"{what}: {', '.join(which[:SHOWN])}{', ...' * (len(which) > SHOWN)}."
+        for what, which in notes.items()
+        if which
+    ]
+    return (
+        files,
+        inner,
+        {
+            "files": tuple(source.name for source in sources),
+            "names": names,
+            "odd": odd,
+            "text": bool(text),
+            "decimal": (*marks, ".")[0],
+            "notes": (
+                *notes,
+                *dict.fromkeys(note for source in text for note in source.text.notes),
+            ),
+        },
+    )
+
+
+def _read_duckdb(opened, files, inner, engine, size):
+    folder = opened.folder.name
+    con = ibis.duckdb.connect(memory_limit=f"{size / 2e6:.0f}MB", temp_directory=folder)
+    files = [glob.escape(file) if os.path.exists(file) else file for file in files]
+    inner = inner or con.read_parquet(files).columns
+    listed = ", ".join(_quoted(file, "'") for file in files)
+    con.raw_sql(
+        f"CREATE VIEW rows AS {_select(opened, inner, 'file_index', 'file_row_number')} FROM "
+        f"read_parquet([{listed}], hive_partitioning=false)"
+    )
+    return con, con.table("rows"), inner
+
+
+def _read_spark(opened, files, inner, engine, size):
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(engine).appName("probnb")
+    builder = builder.config("spark.driver.memory", f"{size / 1e6:.0f}m")
+    session = builder.config("spark.ui.enabled", "false").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    con, parts = ibis.pyspark.connect(session), []
+    for k, file in enumerate(files):
+        frame = session.read.parquet(file)
+        inner = inner or frame.columns
+        view = f"probnb_{id(opened):x}_{k}"
+        frame.createOrReplaceTempView(view)
+        parts.append(f"{_select(opened, inner, k, '_metadata.row_index', '`')} FROM {view}")
+    return con, con.sql(" UNION ALL ".join(parts)), inner
+
+
+def _select(opened, inner, file, row, mark='"'):
+    """Return SQL for the columns that all files have alike, called c0, c1, ..., and the places."""
+    names, row = opened.names or inner, "line" if opened.text else row
+    columns = [
+        f"{_quoted(c, mark)} AS c{k}" for k, c in enumerate(inner) if names[k] not in opened.odd
+    ]
+    places = f"CAST({file} AS BIGINT) AS {FILE}", f"CAST({row} AS BIGINT) AS {ROW}"
+    return f"SELECT {', '.join([*columns, *places])}"
+
+
+def _quoted(name, mark):
+    return f"{mark}{name.replace(mark, 2 * mark)}{mark}"
