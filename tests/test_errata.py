@@ -252,3 +252,22 @@ def test_scenes_of_collision_do_not_give_its_samples():
     scenes, samples = {"accident": 122, "other": 2096}, 18
     assert positive <= scenes["accident"] * samples < 1.1 * positive
     assert scenes["other"] * samples > 3 * negative
+
+
+def test_members_of_the_printed_ensembles():
+    """An average of M errs by the members' mean less (1 - 1/M) V, V half their squared distance."""
+    rng = np.random.default_rng(0)
+    p, members = rng.random(1000), rng.random((5, 1000))
+    pairs = [((members[i] - members[j]) ** 2).mean() / 2 for i in range(5) for j in range(i)]
+    mean = ((members - p) ** 2).mean()
+    assert ((members.mean(0) - p) ** 2).mean() == pytest.approx(mean - 0.8 * np.mean(pairs))
+    printed = published(metric="mse_p", method=["ce", "ensemble"])
+    value = printed.pivot_table(index="scenario", columns="method", values="value")
+    needed = (value["ce"] - value["ensemble"]) / 0.8
+    assert needed["linear"] == pytest.approx(2.9, abs=0.02)
+    assert (2.20 - value.loc["linear", "ensemble"]) / 0.8 == pytest.approx(0.38, abs=0.01)
+    assert needed["skewed"] < 0  # which no distance can be
+    std = printed.pivot_table(index="scenario", columns="method", values="std").loc["skewed"]
+    gap = value.loc["skewed", "ensemble"] - value.loc["skewed", "ce"]
+    assert gap > 6 * np.hypot(*std)
+    assert gap > 7 * std.max()

@@ -64,15 +64,17 @@ def seconds(line):
 
 
 def stored(folders):
-    """Lay out error and cost of `ROWS` beside stopping early on the same faces and outcomes.
+    """Lay out error and cost of every row beside stopping early on the same faces and outcomes.
 
     Returns
     -------
     DataFrame
         One line a start, row, scenario and seed that has a training from random weights:
-        ``error`` (MSE_p), ``gain`` (the error of stopping early less it), ``whole`` (the same of
-        resampled labels), ``trainings`` (cost, in trainings of cross entropy from random weights),
-        and on photographs ``seconds``, with the extraction of features in every row that has them.
+        ``error`` (MSE_p), ``gain`` (the error of stopping early less it; of a row that maps or
+        fine-tunes a network, that network's), ``percent`` (the same, of what it is compared
+        with), ``whole`` (from stopping early to resampled labels), ``trainings`` (cost, in
+        trainings of cross entropy from random weights), and on photographs ``seconds``, with the
+        extraction of features in every row that has them.
     """
     took, parts = derived(folders, "extraction"), []
     extraction = 0 if took is None else FACES * took["cpu_seconds_each"].iloc[0]
@@ -89,32 +91,44 @@ def stored(folders):
     def of(row, value="error"):  # on the same faces and outcomes, from random weights
         return table[table["row"] == row].set_index(key)[value].reindex(same).to_numpy()
 
-    table["gain"], table["whole"] = (of("ce_mean") - e for e in (table["error"], of("resampled")))
+    own = [row in METHODS and evidence.baseline_of(row) == "ce" for row in table["row"]]
+    own &= table["start"].eq(SCRATCH).to_numpy()
+    table["gain"] = np.where(own, of("ce"), of("ce_mean")) - table["error"]
+    table["whole"] = of("ce_mean") - of("resampled")
     table["trainings"] = table["trainings"].fillna(table["seconds"] / of("ce_mean", "seconds"))
-    wanted = [row in ROWS[start] for start, row in table[["start", "row"]].to_numpy()]
-    columns = ["start", "row", "scenario", "seed", "error", "gain", "whole", "trainings", "seconds"]
-    return table.loc[wanted, columns].dropna(subset="gain").reset_index(drop=True)
+    table["percent"] = 100 * table["gain"] / (table["gain"] + table["error"])
+    columns = [*key, "row", "error", "gain", "percent", "whole", "trainings", "seconds"]
+    return table[columns].dropna(subset="gain").reset_index(drop=True)
+
+
+def _of_rows(table):
+    """The lines of `ROWS`."""
+    return table[[row in ROWS[start] for start, row in table[["start", "row"]].to_numpy()]]
 
 
 def shares(table):
-    """Sum up `stored`: the share of the way from stopping early to fresh labels.
+    """Sum up `ROWS` of `stored`: the share of the way from stopping early to fresh labels.
 
     Returns
     -------
     DataFrame
         One line a start and row: ``label``, ``trainings`` and ``seconds`` (means), the share of
         each scenario (mean gain over mean whole), the ``least`` of them, and their mean ``share``
-        with the ends ``low`` and ``high`` of Student's interval over scenarios, or over the seeds
-        of the only one; NaN where a scenario lacks the row.
+        with the ends ``low`` and ``high`` of an interval over seeds, by the jackknife: the
+        scenarios are these five. NaN where a scenario lacks the row.
     """
-    lines, most = [], table.groupby("start")["scenario"].nunique()
-    for (start, row), own in table.groupby(["start", "row"], sort=False):
+    table, lines = _of_rows(table), []
+    most = table.groupby("start")["scenario"].nunique()
+
+    def parts(own):
         means = own.groupby("scenario", sort=False)[["gain", "whole"]].mean()
-        each = means["gain"] / means["whole"]
-        rest = own["gain"] - each.iloc[0] * own["whole"]  # of a ratio of means, to first order
-        parts = each if len(each) > 1 else each.iloc[0] + rest / own["whole"].mean()
-        whole = len(each) == most[start] and len(parts) > 1
-        gap = difference(parts if whole else np.nan)
+        return means["gain"] / means["whole"]
+
+    for (start, row), own in table.groupby(["start", "row"], sort=False):
+        each, seeds = parts(own), own["seed"].unique()
+        without = [parts(own[own["seed"] != seed]).mean() for seed in seeds]
+        pseudo = each.mean() + (len(seeds) - 1) * (np.mean(without) - without)
+        gap = difference(pseudo if len(each) == most[start] and len(seeds) > 1 else np.nan)
         lines.append({
             "start": start, "row": row,
             "label": NAMES.get((start, row)) or NAMES.get(row) or label(row),
@@ -126,6 +140,7 @@ def shares(table):
 
 def cost_table(table):
     """Show `stored` to read: cost, share, and MSE_p less that of stopping early, times 100."""
+    table = _of_rows(table)
     gaps = (-table["gain"]).groupby([table[c] for c in ("start", "row", "scenario")], sort=False)
     gaps = gaps.agg(over_seeds, 100, " (one)").unstack().reindex(columns=list(SCENARIOS))
     sums = shares(table).set_index(["start", "row"])
@@ -164,8 +179,8 @@ def instead_figure(table):
         cost.set_ylim(len(own) - 0.4, -0.6)
         way.set(ylabel="", yticks=[], ylim=cost.get_ylim())
     cost.set_xlabel("Cost, in trainings of\ncross entropy")
-    way.set_xlabel("Share of the way from stopping early to labels\n"
-                   "drawn afresh (%); bars: mean of scenarios, 95 %")  # fmt: skip
+    way.set_xlabel("Share of the way from stopping early to labels drawn\n"
+                   "afresh (%); bars: mean of scenarios, 95 % over seeds")  # fmt: skip
     figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5)
     axes[0, 1].get_legend().remove()
     return axes

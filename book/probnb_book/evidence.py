@@ -19,7 +19,7 @@ from probnb.metrics.sample import check_sample
 
 from .published import published
 
-__all__ = ["chosen_table", "compare", "comparison_table", "find", "kinds", "scores",
+__all__ = ["baseline_of", "chosen_table", "compare", "comparison_table", "find", "kinds", "scores",
            "values"]  # fmt: skip
 
 KIND = ["chapter", "task", "data", "inputs", "profile", "variant", "size"]
@@ -98,6 +98,13 @@ def values(line, metric):
     moves.
     """
     return dict(_values(line.run.directory, metric))
+
+
+def baseline_of(row):
+    """Return the row that a row is compared with: of a map or a fine-tuning, its own network."""
+    method = METHODS[row]
+    alone = method.members == 1 and method.calibrator
+    return method.start or ("ce" if alone else "ce_mean")
 
 
 @lru_cache(maxsize=4096)

@@ -17,10 +17,13 @@ from probnb.experiment.results import on_test, read_results
 from probnb.methods import METHODS
 
 from . import evidence
-from .results import GLANCE, histories, label
+from .results import histories, label
 
 ROWS = ("ce", "ce_overfit", "platt", "cape_bin", "ensemble", "resampled")
 """Rows whose stored predictions can be turned."""
+
+GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
+"""Rows whose errors stand beside the histories of a scenario."""
 
 
 def figure(kind, alt, height, **data):

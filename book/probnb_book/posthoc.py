@@ -9,10 +9,10 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from probnb.calibrators import CALIBRATORS, logits_from_probabilities
-from probnb.metrics import METRICS, brier, difference, nll
+from probnb.metrics import brier, nll
 
 from . import evidence
-from .results import label
+from .results import over_seeds
 
 ROWS = ("ce", "ensemble")
 MAPS = [name for name in CALIBRATORS if name != "mixnmatch_isotonic"]  # whose steps are isotonic's
@@ -49,19 +49,15 @@ def post_hoc(folders):
     return pd.DataFrame(lines, columns=columns.split())
 
 
-def by_task(gains, row="ce", score="nll"):
-    """Means over seeds, a line a task and a column a map."""
-    found = gains[gains["row"] == row]
-    return found.pivot_table(score, ["task", "data"], "map", sort=False)[MAPS]
+def post_hoc_table(gains, row="ce", score="nll"):
+    """Lay out what maps gain, times 1000, by where the data come from; intervals are over seeds.
 
-
-def post_hoc_table(gains):
-    """Lay out the mean gains over tasks, times 1000, with Student's intervals, and tasks gained."""
-    columns = {}
-    for row in ROWS:
-        for score in ("nll", "brier"):
-            means, name = by_task(gains, row, score), f"{METRICS[score].label} × 1000"
-            columns[label(row), name] = [difference(means[m]).text(1000, 1) for m in MAPS]
-        better = (by_task(gains, row) > 0).sum()
-        columns[label(row), "tasks"] = [f"{n} of {len(means)}" for n in better]
-    return pd.DataFrame(columns, index=[CALIBRATORS[name].label for name in MAPS])
+    Scenarios of one source have the same faces, so that a seed counts once, by their mean.
+    """
+    own = gains[gains["row"] == row]
+    faces = {"utkface": "photographs", "drawn": "drawn faces"}
+    source = own["data"].map(faces).fillna(own["task"])
+    seeds = own.groupby([source.rename("from"), "map", "seed"], sort=False)[score].mean()
+    text = seeds.groupby(["from", "map"], sort=False).agg(over_seeds, 1000, " (one seed)")
+    names = {name: CALIBRATORS[name].label for name in MAPS}
+    return text.unstack("from").reindex(MAPS).rename(names).rename_axis(index=None, columns=None)

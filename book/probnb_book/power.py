@@ -14,8 +14,8 @@ from probnb.validation import check_number
 from . import evidence
 from .results import PAPER_ROWS, label
 
-DIFFERENCES = (0.05, 0.1, 0.2, 0.5)
-"""Of MSE_p, times 100."""
+DIFFERENCES = (2, 5, 10, 20)
+"""Of MSE_p, in per cent of the mean error of early stopping in the scenario."""
 
 LEVEL, POWER = 0.05, 0.8
 ENOUGH = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
@@ -66,16 +66,20 @@ def spread(best):
     Returns
     -------
     DataFrame
-        Index ``a``, ``b``. Times 100: ``std`` of the differences between seeds, pooled over
-        scenarios, with the ``low`` and ``high`` ends of its 95 % interval (chi-square with ``df``
-        degrees); ``rows``, the part that is due to which test rows a seed has (the deviation that a
-        bootstrap over rows gives); ``row``, the deviation of a single row.
+        Index ``a``, ``b``. In per cent of the scenario's mean error of the first early-stopped
+        network, so that scenarios can be pooled: ``std`` of the differences between seeds, with
+        the ``low`` and ``high`` ends of its 95 % interval (chi-square with ``df`` degrees);
+        ``rows``, the part that is due to which test rows a seed has (the deviation that a bootstrap
+        over rows gives); ``row``, the deviation of a single row.
     """
     lines = []
     for scenario, runs in best.items():
-        for line in runs.itertuples(index=False):
-            test = evidence.tables(line)[1]
-            errors = {m: 100 * (test[m] - test["p"]) ** 2 for m in evidence.methods_of(test)}
+        tests = [evidence.tables(line)[1] for line in runs.itertuples(index=False)]
+        usual = np.mean([np.mean((test["ce"] - test["p"]) ** 2) for test in tests])
+        for test in tests:
+            errors = {
+                m: 100 * (test[m] - test["p"]) ** 2 / usual for m in evidence.methods_of(test)
+            }
             for a, b in combinations(errors, 2):
                 gap = errors[a] - errors[b]
                 lines.append((a, b, scenario, gap.mean(), gap.var(), gap.var() / len(gap)))
@@ -91,7 +95,7 @@ def spread(best):
 
 
 def needed(table, pairs=ASKED):
-    """Lay out, for pairs of rows, what it takes to see a difference in MSE_p (times 100).
+    """Lay out, for pairs of rows, what it takes to see a difference in MSE_p, in per cent.
 
     Parameters
     ----------
@@ -113,10 +117,10 @@ def needed(table, pairs=ASKED):
         one = table.loc[(a, b) if (a, b) in table.index else (b, a)]
         ends, shown = one[["std", "low", "high"]], "{} [{}, {}]".format
         lines[f"{label(a)} / {label(b)}"] = {
-            "deviation": shown(*ends.map("{:.2f}".format)),
+            "deviation (%)": shown(*ends.map("{:.1f}".format)),
             "due to rows": f"{min(1, (one['rows'] / one['std']) ** 2):.0%}",
-            **{f"seeds for {d:g}": shown(*(seeds_needed(d, s) for s in ends)) for d in DIFFERENCES},
-            "one training shows": f"{ENOUGH * one['std']:.2f}",
-            "rows for 0.1": f"{(ENOUGH * one['row'] / 0.1) ** 2:,.0f}",
+            **{f"seeds for {d} %": shown(*(seeds_needed(d, s) for s in ends)) for d in DIFFERENCES},
+            "one training shows": f"{ENOUGH * one['std']:.0f} %",
+            "rows for 5 %": f"{(ENOUGH * one['row'] / 5) ** 2:,.0f}",
         }
     return pd.DataFrame(lines).T

@@ -114,8 +114,8 @@ def behind(best):
     return pd.DataFrame(lines, index=rows).T.fillna("–").rename(columns=label)
 
 
-def differences(best, pairs, several=False):
-    """Compare pairs of rows in every scenario, or where there are three seeds or more: for forests.
+def differences(best, pairs, metric="mse_p", fewest=3):
+    """Compare pairs of rows in every scenario that has so many seeds, for forests and tables.
 
     Returns
     -------
@@ -126,8 +126,8 @@ def differences(best, pairs, several=False):
     lines = []
     for scenario, runs in best.items():
         for a, b in pairs:
-            gap = evidence.compare(runs, a, b)
-            if gap is not None and gap.seeds > 2 * several:
+            gap = evidence.compare(runs, a, b, metric)
+            if gap is not None and gap.seeds >= fewest:
                 seeds = f"{gap.seeds} seeds" if gap.seeds > 1 else "one training"
                 facts = {"scenario": scenario, "a": a, "b": b, **gap.__dict__, "text": gap.text()}
                 facts["label"] = f"{scenario.capitalize()} ({seeds})"
@@ -218,24 +218,10 @@ def _detail(row, profile):
     return row["here"].format(**values)
 
 
-GLANCE = ("ce_overfit", "ce_mean", "platt", "cape_bin", "ensemble", "resampled")
-
-
-def glance_figure(best):
-    """Draw the error of six rows in every scenario; dots are trainings, bars reach over all."""
-    table = pd.concat(evidence.scores(runs, ["mse_p"]) for runs in best.values())
-    table = table[table["method"].isin(GLANCE)]
-    table = table.assign(error=100 * table["value"], row=table["method"].map(label),
-                         scenario=table["task"].str.capitalize())  # fmt: skip
-    grid = sns.catplot(
-        table, kind="point", x="error", y="scenario", hue="row",
-        hue_order=[label(m) for m in GLANCE], linestyle="none", errorbar=("pi", 100), dodge=0.5,
-        markers=list("Xosd^P"), markersize=5, err_kws={"linewidth": 1.5}, height=4.2, aspect=1.45,
-    )  # fmt: skip
-    grid.set(xlabel="MSE$_p$ × 100, logarithmic", ylabel="", xscale="log")
-    plain_ticks(grid.ax.xaxis)
-    grid.legend.set_title("")
-    return grid
+def student(values):
+    """Return the ends of Student's interval, as seaborn asks for its error bars."""
+    gap = difference(values)
+    return gap.low, gap.high
 
 
 def histories(best):

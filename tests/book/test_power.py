@@ -53,14 +53,16 @@ def test_no_number_of_seeds_shows_nothing(difference, std):
 def test_deviations_are_those_of_the_stored_runs(best):
     """Between seeds as `evidence.compare` has it, and over rows as the bootstrap has it."""
     table = study.spread({"linear": best["linear"]})
+    ce = [evidence.values(line, "mse_p")["ce"] for line in best["linear"].itertuples(index=False)]
+    unit = 100 / np.mean(ce)  # per cent of the error of early stopping
     for a, b in (("ce", "cape_bin"), ("ensemble", "cape_bin")):
         one, gap = table.loc[(a, b)], evidence.compare(best["linear"], a, b)
         half = t.ppf(0.975, gap.seeds - 1) * one["std"] / gap.seeds**0.5
-        assert 100 * (gap.high - gap.low) / 2 == pytest.approx(half, rel=1e-9)
+        assert unit * (gap.high - gap.low) / 2 == pytest.approx(half, rel=1e-9)
         variances = []
         for line in best["linear"].itertuples(index=False):
             boot = evidence._resampled(evidence.tables(line)[1], (a, b), "mse_p")
-            variances.append((100 * (boot.samples[:, 0, 0] - boot.samples[:, 1, 0])).var())
+            variances.append((unit * (boot.samples[:, 0, 0] - boot.samples[:, 1, 0])).var())
         assert one["rows"] == pytest.approx(np.mean(variances) ** 0.5, rel=0.05)
 
 
@@ -72,6 +74,19 @@ def test_scenarios_are_pooled_by_their_degrees(best):
     assert whole["df"] == sum(len(runs) - 1 for runs in several.values())
     assert whole["std"] == pytest.approx((squares / whole["df"]) ** 0.5)
     assert study.spread({"x": best["linear"].iloc[:1]}).empty  # one training shows no spread
+
+
+def test_an_error_that_is_tenfold_in_one_scenario_does_not_rule(monkeypatch):
+    """Ten times the error with ten times the deviation is the same in per cent."""
+    rng = np.random.default_rng(1)
+    small = [pd.DataFrame(rng.random((50, 2)), columns=["ce", "platt"]).assign(p=0) for _ in "abcd"]
+    large = [np.sqrt(10) * test for test in small]
+    tests = dict(enumerate(small + large))
+    monkeypatch.setattr(study.evidence, "tables", lambda line: (None, tests[line.seed]))
+    monkeypatch.setattr(study.evidence, "methods_of", lambda test: ["ce", "platt"])
+    runs = {"a": pd.DataFrame({"seed": range(4)}), "b": pd.DataFrame({"seed": range(4, 8)})}
+    both, one = study.spread(runs), study.spread({"a": runs["a"]})
+    assert both["std"].iloc[0] == pytest.approx(one["std"].iloc[0])
 
 
 def test_interval_of_a_deviation(monkeypatch):
@@ -91,6 +106,4 @@ def test_table(best):
     assert table.index.tolist() == ["CaPE (bin) / CE early-stop", "CE early-stop / CaPE (bin)"]
     assert table.iloc[0].equals(table.iloc[1])
     std = spread.loc[("ce", "cape_bin"), "std"]
-    assert table.loc[table.index[0], "seeds for 0.2"].startswith(
-        f"{study.seeds_needed(0.2, std)} ["
-    )
+    assert table.loc[table.index[0], "seeds for 5 %"].startswith(f"{study.seeds_needed(5, std)} [")

@@ -63,7 +63,7 @@ def test_what_lies_behind(best):
 
 
 def test_differences_and_settings(best):
-    table = tables.differences(best, [("cape_bin", "ce"), ("focal", "ce")])
+    table = tables.differences(best, [("cape_bin", "ce"), ("focal", "ce")], fewest=1)
     assert table["label"].tolist() == ["Linear (2 seeds)", "Discrete (one training)"]
     gap = evidence.compare(best["linear"], "cape_bin", "ce")
     assert table["value"].iloc[0] == gap.value and table["text"].iloc[0] == gap.text()
@@ -124,7 +124,6 @@ def test_a_shift_is_repaired_by_one_intercept():
 
 
 def test_figures_draw_every_run(best):
-    assert len(tables.glance_figure(best).axes.flat) == 1
     table = tables.histories(best)
     assert set(table["row"]) == {"outcomes", "fresh outcomes in every epoch"}
     assert table["training"].nunique() == 4 and len(tables.curves_figure(table).axes.flat) == 2

@@ -1,0 +1,141 @@
+"""Fine-tunings epoch by epoch: CaPE and others beside the control, at equal epochs on outcomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+
+from probnb.metrics import difference
+
+from . import evidence
+from .scenarios import SCENARIOS
+
+CONTROL = "ce_finetuned"
+ROWS = ("cape_bin", CONTROL, "cape_kernel")
+"""Fine-tunings that runs store: with calibration epochs, and without."""
+
+START = ["scenario", "size", "seed"]
+"""What says from which network a fine-tuning starts."""
+
+COLUMNS = [*START, "row", "rate", "bins", "epoch", "calibration", "val_ce", "mse_p"]
+"""Of a study ``pause/NAME.parquet``: one line an epoch, 0 being the start. ``calibration`` is 1 for
+an epoch whose targets are not the outcomes; ``row`` may name any method, `CONTROL` among them."""
+
+NAMES = {"cape_bin": "CaPE (bin)", CONTROL: "the same without calibration"}
+
+
+def fine_tunings(runs, folders=()):
+    """Lay out every epoch of stored fine-tunings from early-stopped networks.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `probnb.experiment.evidence.find`.
+    folders : iterable of path-like, default=()
+        Folders of results whose studies ``pause/*.parquet`` are added.
+
+    Returns
+    -------
+    DataFrame
+        `COLUMNS`, with ``outcomes``, the epochs on outcomes so far, and ``error``, MSE_p times 100.
+    """
+    parts = [_of_run(line) for line in runs.itertuples()]
+    parts += [pd.read_parquet(p) for f in folders for p in sorted(Path(f).glob("pause/*.parquet"))]
+    table = pd.concat(parts, ignore_index=True)[COLUMNS].sort_values(COLUMNS[:7])
+    on_outcomes = (table["epoch"] > 0) & (table["calibration"] == 0)
+    fits = [table[name] for name in COLUMNS[:6]]
+    outcomes = on_outcomes.groupby(fits, dropna=False).cumsum()
+    return table.assign(outcomes=outcomes, error=100 * table["mse_p"])
+
+
+def _of_run(line):
+    results = evidence.tables(line)[0]
+    tuned = results.chosen[results.chosen["method"].isin(ROWS)]
+    tuned = tuned.rename(columns={"method": "row", "finetune_learning_rate": "rate"})
+    tuned = tuned.reindex(columns=["fit", "row", "rate", "bins"])
+    facts = {"scenario": line.task, "size": line.size, "seed": line.seed}
+    return results.epochs.merge(tuned, on="fit").assign(**facts)
+
+
+def kept(table, by="val_ce"):
+    """Return the best line of every start and row, of all epochs and rates, by validation or not.
+
+    ``by="error"`` is hindsight: no rule that looks at validation data can do better.
+    """
+    return table.loc[table.groupby([*START, "row"])[by].idxmin()]
+
+
+def less_control(table, by="epoch"):
+    """Compare each epoch with the control of the same start and rate after as many epochs.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `fine_tunings`.
+    by : {"epoch", "outcomes"}, default="epoch"
+        What counts as as many: all epochs, or those on outcomes.
+
+    Returns
+    -------
+    DataFrame
+        A line a start, row, rate and epoch: ``less`` is the error, the mean over numbers of bins,
+        less the control's, in per cent of that.
+    """
+    key = [*START, "rate"]
+    control = table[table["row"] == CONTROL].set_index([*key, "epoch"])["error"]
+    own = table[(table["row"] != CONTROL) & (table["epoch"] > 0)]
+    own = own.groupby([*key, "row", "epoch", "outcomes", "calibration"])["error"].mean()
+    own = own.reset_index()
+    same = control.reindex(pd.MultiIndex.from_frame(own[[*key, by]])).to_numpy()
+    return own.assign(less=100 * (own["error"] / same - 1)).dropna(subset="less")
+
+
+def over_seeds(table, key, column="less"):
+    """Return `probnb.metrics.difference` over the seeds of each group, a line a group."""
+    gaps = {place: difference(own[column]) for place, own in table.groupby(key, sort=False)}
+    index = pd.MultiIndex.from_tuples(gaps, names=key)
+    return pd.DataFrame([gap.__dict__ for gap in gaps.values()], index=index).reset_index()
+
+
+def pause_figure(table, rate=0.01):
+    """Draw CaPE less its control where validation stops; and both errors by epoch, in two ways."""
+    table = table[table["row"].isin([CONTROL, "cape_bin"])]
+    stopped = kept(table).pivot(index=START, columns="row", values="error")
+    stopped = stopped.assign(less=100 * (stopped["cape_bin"] / stopped[CONTROL] - 1)).reset_index()
+    names = [
+        f"{s.capitalize()}, {size} px" for s, size in zip(stopped["scenario"], stopped["size"])
+    ]
+    start = table[table["epoch"] == 0].groupby(START)["error"].first().rename("start")
+    drawn = table[(table["rate"] == rate) & (table["size"] == table["size"].min())].join(
+        start, START
+    )
+    drawn = drawn.assign(growth=drawn["error"] / drawn["start"], row=drawn["row"].map(NAMES))
+    drawn = drawn.groupby(["row", "epoch", "outcomes"])["growth"].mean().reset_index()
+    figure, axes = plt.subplots(
+        1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=[1.25, 1, 1]
+    )
+    sns.pointplot(
+        stopped.assign(where=names), x="less", y="where", order=sorted(set(names), key=_place),
+        errorbar=lambda values: (difference(values).low, difference(values).high), ax=axes[0],
+        linestyle="none", capsize=0.2, err_kws={"linewidth": 1.5}, markersize=4,
+    )  # fmt: skip
+    axes[0].axvline(0, color="0.3", lw=0.8)
+    axes[0].set(xlabel="CaPE less its control (%)\nwhere validation stops", ylabel="")
+    for ax, x, name in zip(axes[1:], ("epoch", "outcomes"), ("Epoch", "Epoch on outcomes")):
+        sns.lineplot(
+            drawn, x=x, y="growth", hue="row", style="row", hue_order=NAMES.values(), ax=ax,
+            markers=True, dashes=False, estimator=None, sort=False,
+        )  # fmt: skip
+        ax.set(xlabel=name, ylabel="Error / error of the start", xticks=range(0, 9, 2))
+    axes[2].set(ylabel="", ylim=axes[1].get_ylim())
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    for ax in axes[1:]:
+        ax.get_legend().remove()
+    return axes
+
+
+def _place(name):
+    return list(SCENARIOS).index(name.split(",")[0].lower()), name

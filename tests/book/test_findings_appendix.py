@@ -1,0 +1,167 @@
+"""The sentences of the page Appendix, held against the stored runs they tell of."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logit
+from scipy.stats import spearmanr
+
+from probnb.calibrators import CALIBRATORS
+from probnb.metrics import difference, holm
+from probnb_book import claims, costs, evidence, posthoc, power
+from probnb_book import results as tables
+from probnb_book.published import published
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def said(words):
+    text = (ROOT / "book" / "appendix.py").read_text(encoding="utf-8").replace("\n# ", " ")
+    assert words in re.sub(r"\s+", " ", text), f"the page no longer says {words!r}"
+
+
+@pytest.fixture(scope="module")
+def best():
+    runs = claims.stored_runs([ROOT / "results"])
+    return {s: r for s, r in runs.items() if s != "cifar10"}
+
+
+@pytest.fixture(scope="module")
+def strong():
+    return claims.stored_runs([ROOT / "results"], pretrained=True)
+
+
+def told(best, a, b, metric="mse_p"):
+    """The scenarios whose interval leaves out 0, by the side on which it lies."""
+    gaps = {s: evidence.compare(runs, a, b, metric) for s, runs in best.items()}
+    return {s: int(np.sign(gap.value)) for s, gap in gaps.items() if gap.resolved}
+
+
+def test_order_of_the_faces(best):
+    assert told(best, "cape_bin", "ce", "auc") == {"sigmoid": 1, "discrete": 1}
+    assert told(best, "cape_bin", "ce_finetuned", "auc") == {}
+    moved = []
+    for line in pd.concat(best.values()).itertuples():
+        test, values = evidence.tables(line)[1], evidence.values(line, "auc")
+        moved.append(100 * (values["platt"] - values["ce"]))
+        for row in ("temperature", "beta", "dirichlet"):
+            assert spearmanr(test[row], test["ce"])[0] > 0.998  # but for ties
+    assert min(moved) < -0.5 and max(moved) > 0.5
+
+
+def test_losses_that_regularise(best):
+    focal = {"linear": 1, "skewed": 1, "discrete": 1}
+    for row, where in (("focal", focal), ("entropy", {"skewed": 1}), ("mmce", {})):
+        assert told(best, row, "ce_mean") == where
+
+    def left(row, scenario):
+        """The share of the loss that Platt scaling leaves."""
+        lost = []
+        for line in best[scenario].itertuples():
+            table = evidence.tables(line)[0].predictions.assign(z=lambda t: logit(t[row]))
+            val, test = (table[table["split"] == part] for part in ("val", "test"))
+            fitted = CALIBRATORS["platt"]().fit(val["z"], val["y"])
+            error = np.mean((fitted.predict_proba(test["z"])[:, 1] - test["p"]) ** 2)
+            values = evidence.values(line, "mse_p")
+            lost.append((error - values["ce_mean"], values[row] - values["ce_mean"]))
+        after, before = np.mean(lost, axis=0)
+        return after / before
+
+    for row, scenario in (("focal", "skewed"), ("focal", "discrete"), ("entropy", "skewed")):
+        assert left(row, scenario) < 0.4
+
+
+def test_from_the_beginning(best):
+    for rows in (("beginning_bin", "cape_bin"), ("beginning_kernel", "cape_kernel")):
+        gaps = {s: evidence.compare(runs, *rows) for s, runs in best.items()}
+        assert (holm([gap.p for gap in gaps.values()]) > 0.05).all()
+    assert told(best, "beginning_bin", "cape_bin") == {"sigmoid": 1, "discrete": -1}
+    assert told(best, "beginning_bin", "ce_mean") == {"discrete": -1}
+    assert 1 not in told(best, "beginning_kernel", "ce_mean").values()
+
+
+def check_maps(gains):
+    one = gains[gains["row"] == "ce"]
+    source = one["data"].map({"utkface": "photographs"}).fillna(one["task"] + one["data"])
+    means = one.groupby([source.rename("from"), "map", "seed"])["nll"].mean().reset_index()
+    smooth = [m for m in posthoc.MAPS if m not in ("isotonic", "histogram", "venn_abers")]
+    faces = means[means["from"] == "photographs"].groupby("map")["nll"].mean() * 1000
+    assert faces[smooth].between(0.9, 2.1).all() and faces["venn_abers"] < faces[smooth].min()
+    others = means[(means["from"] != "photographs") & means["map"].isin(smooth)]
+    for _, own in others.groupby(["from", "map"]):
+        assert len(own) == 1 or not difference(own["nll"]).low > 0
+    by = means.groupby(["from", "map"])["nll"].mean().unstack()
+    assert (by["isotonic"] < 0).all() and (
+        by["venn_abers"] - by["isotonic"] > 0.5 * -by["isotonic"]
+    ).all()
+    pairs = means.pivot(index=["from", "seed"], columns="map", values="nll").loc["photographs"]
+    for name in ("quadratic", "spline"):
+        assert not difference(pairs[name] - pairs["platt"]).low > 0
+
+
+def test_calibration_after_the_fact():
+    gains = posthoc.post_hoc([ROOT / "results"])
+    check_maps(gains)
+    better = gains.assign(nll=gains["nll"] + 0.005 * (gains["map"] == "venn_abers"))
+    with pytest.raises(AssertionError):
+        check_maps(better)
+
+
+def test_a_larger_network():
+    found = evidence.find([ROOT / "results"], "synthetic", data="utkface", profile="cpu")
+    runs = evidence.kinds(found[found["size"] == 48])[::-1]
+    larger = {group["task"].iloc[0]: group for group in runs}
+    assert {task: len(group) for task, group in larger.items()} == {"linear": 3, "discrete": 3}
+    assert told(larger, "ensemble", "cape_bin") == {"linear": -1, "discrete": -1}
+    assert told(larger, "ce_averaged", "ce_mean") == {"linear": -1}
+    assert told(larger, "cape_bin", "ce_finetuned") == {}
+
+
+def test_features(strong):
+    averaged = {"linear": -1, "sigmoid": -1, "centered": 1, "skewed": 1}
+    assert told(strong, "ce_averaged", "ce_mean") == averaged
+    logistic = told(strong, "logistic", "ce_mean")
+    assert sorted(logistic.values()) == [-1, -1, 1, 1, 1]
+    for row in ("logistic_platt", "logistic_bin", "logistic_kernel"):
+        assert told(strong, row, "logistic") == {}
+    seconds = pd.DataFrame(
+        costs.seconds(line) for runs in strong.values() for line in runs.itertuples()
+    )
+    assert 1.5 < seconds["logistic"].mean() < 2.5
+
+
+def test_how_many_stand_out_by_chance(best):
+    text = (ROOT / "book" / "appendix.py").read_text(encoding="utf-8")
+    body = text[text.index("FINDINGS = (") : text.index("looks = ")]
+    namespace = {}
+    exec(body, namespace)
+    looks = tables.differences(best, namespace["FINDINGS"])
+    apart = (looks["p"] < 0.05).sum()
+    said(f"Of these {len(looks)}, {apart} intervals leave out 0, where four would by chance")
+    left = looks[holm(looks["p"]) < 0.05]
+    assert left[["scenario", "a", "b"]].to_numpy().tolist() == [
+        ["linear", "ensemble", "cape_bin"], ["discrete", "ensemble", "platt"]]  # fmt: skip
+
+
+def check_power(spread):
+    start, control, ensemble = (
+        spread.loc[pair] for pair in
+        (("ce", "cape_bin"), ("ce_finetuned", "cape_bin"), ("ensemble", "cape_bin"))
+    )  # fmt: skip
+    assert power.seeds_needed(5, start["std"]) <= 5 < power.seeds_needed(4, start["std"])
+    assert power.seeds_needed(2, control["std"]) <= 5
+    said(f"a gain over the ensemble of {power.ENOUGH * ensemble['std']:.0f} %")
+    paper = published("linear", metric="mse_p").set_index("method")["value"]
+    lead = 100 * (paper["ensemble"] - paper["cape_bin"]) / paper["ensemble"]
+    assert lead / (power.ENOUGH * ensemble["std"]) == pytest.approx(1 / 3, abs=0.1)
+    assert (ensemble["rows"] / ensemble["std"]) ** 2 == pytest.approx(0.1, abs=0.02)
+
+
+def test_how_many_trainings_it_would_take(best):
+    spread = power.spread(best)
+    check_power(spread)
+    with pytest.raises(AssertionError):
+        check_power(spread.assign(std=1.5 * spread["std"]))
