@@ -131,7 +131,10 @@ def results_path(results_dir=None):
     """
     if results_dir is not None:
         tried = possible_places(results_dir, "results_dir")
-        return next((place for place in tried if place.exists()), tried[-1])
+        found = next((place for place in tried if place.exists()), tried[-1])
+        if found.exists() and not found.is_dir():
+            raise ValueError(f"results_dir must be a folder; {str(found)!r} is a file.")
+        return found
     here = Path.cwd()
     inside = (f for f in (here, *here.parents) if (f / "book" / "synthetic.py").exists())
     return next(inside, here) / ("_smoke" if smoke() else "runs")

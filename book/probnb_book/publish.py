@@ -21,14 +21,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from importlib.metadata import files
 from itertools import accumulate
 from pathlib import Path
+from urllib.parse import quote, unquote
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import nbclient
 import nbformat
 import yaml
+from bs4 import BeautifulSoup
 from docutils import nodes
 from jupyter_cache.executors import utils as executors
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -62,7 +65,12 @@ body {{margin: 0; font: 9pt sans-serif}} div {{height: 296mm; break-after: page;
 align-items: end; justify-content: center}} span {{margin-bottom: 8mm}}</style>{lines}"""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STYLES = re.compile(r'<link[^>]*href="(_static/[^"?]+\.css)[^>]*>')
-_PICTURE = re.compile(r'src="(_images/[^"]+)"')
+_RUNS = ("script", "iframe", "object", "embed", "base", "meta", "link", "animate", "set")
+"""Elements that run or load something, or change what does."""
+
+_SHOWN = re.compile("text/(plain|html|markdown|latex)|image/.*")
+"""Kinds of output that need no script."""
+
 _CITED = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 _FRAME = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -306,6 +314,10 @@ def write_archive(path=None, built=BUILT, root=ROOT):
 def write_page(notebook, page=None):
     """Write a notebook with its outputs as one HTML file.
 
+    It loads nothing and runs no script but that of its mathematics. Pictures are taken into it,
+    pasted ones too. An output that needs a script is shown as the picture or text that it has
+    besides.
+
     Parameters
     ----------
     notebook : path-like
@@ -324,20 +336,32 @@ def write_page(notebook, page=None):
         If there is no such notebook.
     RuntimeError
         If jupyter-book does not build it; with what it said.
+
+    Warns
+    -----
+    UserWarning
+        If something is not in the page, which says so where it stood.
     """
-    notebook = Path(notebook)
+    notebook, lost = Path(notebook), []
     if notebook.suffix != ".ipynb" or not notebook.is_file():
         raise FileNotFoundError(f"notebook must be an .ipynb file; found none at {notebook}.")
     page = notebook.with_suffix(".html") if page is None else Path(page)
     with tempfile.TemporaryDirectory() as folder:
-        text = _one_file(_build(notebook, Path(folder)))
+        text = _one_file(_build(notebook, Path(folder), lost), notebook.parent, lost)
     store.replace_file(page, lambda path: Path(path).write_text(text, encoding="utf-8"))
+    if lost:
+        warnings.warn(f"{page} lacks: {'; '.join(lost)}.", stacklevel=2)
     return page
 
 
-def _build(notebook, folder):
+def _build(notebook, folder, lost):
     """Let jupyter-book build the page by itself, with the book's settings."""
     content = nbformat.read(notebook, as_version=4)
+    for k, cell in enumerate(content["cells"]):
+        _paste(cell, folder, f"pasted-{k}")
+        cell["outputs"] = [o for o in cell.get("outputs", []) if _still(o, f"cell {k + 1}", lost)]
+        if cell["cell_type"] != "code":
+            del cell["outputs"]
     if any("{cite}" in cell["source"] for cell in content["cells"]):
         content["cells"].append(new_markdown_cell(_CITED))
     nbformat.write(content, folder / "page.ipynb")
@@ -354,27 +378,90 @@ def _build(notebook, folder):
     return _made(page, f"{notebook} was not built", command, cwd=folder)
 
 
-def _one_file(page):
+def _paste(cell, folder, stem):
+    """Write the pictures that were pasted into a cell, whose names other cells may have too."""
+    pasted = cell.pop("attachments", {})
+    for number, name in enumerate(sorted(pasted, key=len, reverse=True)):
+        ((kind, data),) = [*pasted[name].items()][:1]
+        path = folder / f"{stem}-{number}{mimetypes.guess_extension(kind) or '.bin'}"
+        path.write_bytes(base64.b64decode("".join(data)))
+        for spelt in (name, quote(name)):
+            cell["source"] = cell["source"].replace(f"attachment:{spelt}", path.name)
+
+
+def _still(output, place, lost):
+    """Whether to show an output, of which only what needs no script is kept."""
+    data = output.get("data", {})
+    text = {kind: "".join(value) for kind, value in data.items() if kind.startswith("text/")}
+    runs = [kind for kind in data if not _SHOWN.fullmatch(kind)]
+    if re.search("<(script|iframe|object|embed)", text.get("text/html", ""), re.IGNORECASE):
+        runs.append("text/html")
+    if not runs:
+        return True
+    if re.search(r"\d%\|", text.get("text/plain", "")):  # a progress bar
+        return False
+    still = any(kind.startswith("image/") for kind in data)
+    for kind in runs:
+        if kind != "text/html" or still:
+            del data[kind]
+    told = "an interactive output" + ", but for a picture of it" * still
+    lost.append(f"{told} ({place})")
+    if "text/html" in data:
+        data["text/html"] = f"<p><em>Here the notebook has {told}.</em></p>{text['text/html']}"
+    elif not still:
+        data["text/html"] = f"<p><em>Here the notebook has {told}.</em></p>"
+    return True
+
+
+def _one_file(page, beside, lost):
     """The article of a built page with its styles, pictures and mathematics inside."""
     html, built = page.read_text(encoding="utf-8"), page.parent
-    article = re.search(r"<article.*</article>", html, re.DOTALL).group()
-    article = re.sub(r"<script.*?</script>", "", article, flags=re.DOTALL)
-    article = _PICTURE.sub(lambda found: f'src="{_embedded(built / found.group(1))}"', article)
+    article = BeautifulSoup(html, "html.parser").find("article")
+    for tag in article.find_all(_RUNS):
+        tag.decompose()
+    for tag in article.find_all("style"):
+        tag.string = _unloaded(tag.string or "")
+    for tag in article.find_all(True):
+        for name, value in [*tag.attrs.items()]:
+            start = re.sub(r"[\s\0]", "", str(value)).lower()
+            runs = start.startswith(("javascript:", "vbscript:", "data:text/html"))
+            if name.startswith("on") or name in ("srcset", "srcdoc", "background") or runs:
+                del tag[name]
+            elif name == "style":
+                tag[name] = _unloaded(value)
+            elif name in ("src", "poster") or (tag.name == "image" and name.endswith("href")):
+                _embed(tag, name, (built, beside), lost)
     sheets = [(built / name).read_text(encoding="utf-8") for name in _STYLES.findall(html)]
     sheets.append((ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8"))
     shipped = files("sphinx-mathjax-offline")
     (mathjax,) = (f.locate() for f in shipped if str(f).endswith("mathjax/tex-svg.js"))
     return _FRAME.format(
         title=re.search(r"<title>(.*?)</title>", html, re.DOTALL).group(1),
-        styles=re.sub(r"url\((?![\"']?data:)[^)]*\)", "none", "\n".join(sheets)),
+        styles=_unloaded("\n".join(sheets)),
         mathjax=Path(mathjax).read_text(encoding="utf-8").replace("</script", "<\\/script"),
         article=article,
     )
 
 
-def _embedded(path):
-    kind = mimetypes.guess_type(path.name)[0]
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+def _unloaded(style):
+    """Rules of style that fetch nothing."""
+    return re.sub(r"url\((?![\"']?(data:|#))[^)]*\)|@import", "none", style)
+
+
+def _embed(tag, name, folders, lost):
+    """Take a picture, a sound or a film into the page; say where there is none."""
+    value = tag[name]
+    if value.startswith("data:"):
+        return
+    kind = mimetypes.guess_type(value)[0] or ""
+    found = [folder / unquote(value) for folder in folders if (folder / unquote(value)).is_file()]
+    if found and kind.startswith(("image/", "audio/", "video/")):
+        tag[name] = f"data:{kind};base64,{base64.b64encode(found[0].read_bytes()).decode()}"
+        return
+    lost.append(f"the picture {value}")
+    missing = BeautifulSoup("<em></em>", "html.parser").em
+    missing.string = f"[{tag.get('alt') or ''}: {value} is not in this page]"
+    tag.replace_with(missing)
 
 
 def main(arguments):

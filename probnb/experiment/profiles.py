@@ -199,7 +199,12 @@ def make_profile(name="quick", **overrides):
             grid[key] = value if isinstance(value, tuple) else (value,)
         elif value is not None:
             direct[key] = value
-    return replace(profile, **direct, grid=grid)
+    made = replace(profile, **direct, grid=grid)
+    alone = "a backbone" if made.backbone == "none" else "random weights"
+    for name in ("layers", "dropout") if made.backbone == "none" else ("stem",):
+        if direct.get(name, getattr(profile, name)) != getattr(profile, name):
+            raise ValueError(f"{name} is of use with {alone} alone; got {direct[name]!r}.")
+    return made
 
 
 def profile_of(name, namespace):

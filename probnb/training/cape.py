@@ -313,6 +313,9 @@ class HeldOut(Calibrated):
 
     The bins, or the neighbours, are those of the validation data; a training row gets the mean
     outcome of the validation rows that were predicted alike. Settings are those of `Calibrated`.
+
+    Validation outcomes are thus among the targets, and then choose the epoch: its validation cross
+    entropy is too low, and no fair reason to prefer such a row to another. Test data tell.
     """
 
     def __call__(self, epoch, data, predict, seed):

@@ -70,6 +70,8 @@ def test_one_rule_for_all_paths(tmp_path, monkeypatch):
         assert find_path("mine.csv", "data").resolve() == tmp_path / "mine.csv"
         for name in ("stored", "new"):  # one that is there, one that will be made
             assert results_path(name).resolve() == tmp_path / name
+        with pytest.raises(ValueError, match=r"results_dir must be a folder; .*' is a file"):
+            results_path("mine.csv")
     (tmp_path / "book" / "mine.csv").touch()
     assert find_path("mine.csv", "data") == Path("mine.csv")
     with pytest.raises(FileNotFoundError, match=r"data must be .* found none at .* and .*no\.csv"):

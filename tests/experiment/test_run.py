@@ -495,6 +495,15 @@ def test_profiles_and_methods_reject_what_they_do_not_know():
         make_profile("quick", sigma=0.0)
     with pytest.raises(ValueError, match="images must be a number, or three"):
         make_profile("quick", images=(3, 4))
+    for name, value in {"layers": "last", "dropout": 0.3}.items():
+        with pytest.raises(
+            ValueError, match=f"{name} is of use with a backbone alone; got {value!r}"
+        ):
+            make_profile("quick", **{name: value})
+        assert getattr(make_profile("features", **{name: value}), name) == value
+    with pytest.raises(ValueError, match="stem is of use with random weights alone; got 'large'"):
+        make_profile("features", stem="large")
+    assert make_profile("features", stem="large", backbone="none").stem == "large"
     assert make_profile("cpu", bins=[5, 15], focal=2).grid == {"bins": (5, 15), "focal": (2,)}
     with pytest.raises(ValueError, match=r"methods must be one of.*Did you mean 'platt'"):
         check_methods("plat")
