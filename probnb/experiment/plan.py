@@ -173,7 +173,10 @@ def _teachers(method, profile, network, seed):
         if method.folds:
             repeat, which = divmod(member, method.folds)
             job = replace(job, fold=(which, method.folds, seed + repeat))
-            if job.recipe.schedule == "plateau":  # cross entropy without an end is for figures
+            if (job.recipe.solver, job.recipe.schedule) == (
+                "sgd",
+                "plateau",
+            ):  # cross entropy without an end is for figures
                 job = replace(job, recipe=replace(job.recipe, patience=profile.patience))
         teachers.append(job)
     return tuple(teachers)
