@@ -173,6 +173,7 @@ def _teachers(method, profile, network, seed):
         if method.folds:
             repeat, which = divmod(member, method.folds)
             job = replace(job, fold=(which, method.folds, seed + repeat))
+            # Cross entropy without an end is for figures.
             if (job.recipe.solver, job.recipe.schedule) == (
                 "sgd",
                 "plateau",
