@@ -2,6 +2,7 @@
 # make test     everything that must hold: lint, the book without a warning, notebooks, tests
 # make nightly  the same with every notebook at its usual size, 100,000 hostile inputs, and a workflow
 #               that is killed on the way
+# make anywhere the book as other processors compute it: no page fails, no verdict differs
 # make book     the book alone: book/_build/html/index.html
 # make pdf      the book as one file to print: book.pdf (needs Chromium; CHROME=... names another)
 # make archive  book and stored results in one zip, with the SHA-256 of every file in SHA256SUMS
@@ -27,7 +28,7 @@ SMOKE := PROBNB_SMOKE=1 $(QUIET)
 
 BUILT := book/_build/html/index.html
 
-.PHONY: run test nightly book pdf archive browser report workflow install clean
+.PHONY: run test anywhere nightly book pdf archive browser report workflow install clean
 
 # papermill's own bar counts cells, not the work in them: the trainings' bar is shown instead.
 run: $(STAMP)
@@ -45,7 +46,13 @@ test: $(STAMP)
 	$(SMOKE) $(BIN)/jupyter-book build book/ -W --keep-going --all --path-output _smoke
 	$(QUIET) $(BIN)/pytest -rs -n $(CORES)
 
+# Every page at its usual size as other processors compute it; fails on an error, or on a verdict
+# that differs. MACHINES="..." names others: see book/probnb_book/anywhere.py.
+anywhere: $(STAMP)
+	$(BIN)/python -m probnb_book anywhere $(MACHINES)
+
 nightly: $(STAMP) workflow
+	$(MAKE) anywhere MACHINES='"SSE4.1" AVX2 AVX-512 AMX bf16 "this one, two threads" "this one"'
 	$(BIN)/jupyter-book build book/ -W --keep-going --all
 	$(BIN)/pytest --nbval-lax --nbval-current-env book/
 	$(QUIET) PROBNB_FUZZ=100000 PROBNB_KILLS=3 $(BIN)/pytest -rs -n $(CORES)
@@ -85,8 +92,9 @@ $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo \
 	  "probnb needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(TORCH)
-	$(BIN)/python -m pip install --no-deps -r requirements.txt -e .
+	# Bytecode of what is never imported is not made: Python makes the rest at its first import.
+	$(BIN)/python -m pip install --no-compile $(TORCH)
+	$(BIN)/python -m pip install --no-compile --no-deps -r requirements.txt -e .
 	touch $@
 
 clean:

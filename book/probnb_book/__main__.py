@@ -9,11 +9,13 @@ from probnb.validation import check_choice
 
 COMMANDS = {
     "ablations": "ablations.study",
+    "anywhere": "anywhere",
     "authors": "authors",
     "cifar10": "cifar10.study",
     "claims": "claims",
     "costs": "costs",
     "estimators": "estimators",
+    "ladder": "ladder",
     "publish": "publish",
     "real_world": "real_world.study",
     "votes": "cifar10.votes",

@@ -9,12 +9,15 @@ import pandas as pd
 import seaborn as sns
 import torch
 
+from probnb.metrics.binning import reliability_bins
 from probnb.plots import COLOURS
 from probnb.training.batches import make_fabric
 from probnb.training.cape import Calibrated
 from probnb.training.loop import Recipe, fit
 from probnb.training.models import ResNet18
 from probnb.training.targets import Observed
+
+from .data.faces import load_faces
 
 SCHEDULES = {
     "outcomes only": Observed(),
@@ -116,6 +119,32 @@ def memorised(moves):
     mean = moves.groupby(["start", "targets", "epoch", "y"])[["p_hat", "p"]].mean()
     gap = mean.xs(1, level="y") - mean.xs(0, level="y")
     return (gap["p_hat"] - gap["p"]).rename("memorised")
+
+
+def study(seed):
+    """Train what the page trains, and return what its text speaks of.
+
+    Returns
+    -------
+    DataFrame
+        By ``start``, ``targets`` and ``epoch``: ``MSE_p`` (times 100) on test faces, ``memorised``
+        before the next epoch, whether validation ``kept`` it; ``p_emp_error`` of the start's
+        training faces, the mean distance (times 100) from the true probability of a bin.
+    """
+    torch.set_num_threads(1)
+    setting = Demonstration(seed=seed)
+    splits = load_faces("linear", size=setting.size, n=setting.sizes, seed=seed)
+    fits, moves = movements(starts(splits, setting), splits, setting)
+    first = moves[moves["epoch"] == 0].groupby("start")[["p_hat", "p", "y"]]
+    error = {start: 100 * _p_emp_error(*table.to_numpy().T) for start, table in first}
+    table = scores(fits).merge(memorised(moves).reset_index(), how="left")
+    return table.assign(p_emp_error=table["start"].map(error))
+
+
+def _p_emp_error(p_hat, p, y):
+    bins = pd.DataFrame({"p": p, "y": y}).groupby(reliability_bins(y, p_hat, 15).assign(p_hat))
+    means = bins.transform("mean")
+    return (means["y"] - means["p"]).abs().mean()
 
 
 _TARGETS = {"outcomes only": "vermilion", "every second epoch": "green", "calibration only": "blue"}

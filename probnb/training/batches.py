@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from functools import partial
 
 import lightning_fabric
@@ -41,7 +42,11 @@ def precision_of(device):
 
     bf16 needs a matrix unit: emulated it is nine times slower than float32, and with the vector
     instructions of AVX-512 still slower by a tenth to a quarter (widths 8 to 64, 20 to 64 pixels).
+    The environment's ``PROBNB_PRECISION`` says otherwise, for instance to compute as another
+    processor does.
     """
+    if asked := os.environ.get("PROBNB_PRECISION"):
+        return check_choice(asked, ("32-true", "bf16-mixed"), "PROBNB_PRECISION")
     if device == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:

@@ -1,0 +1,234 @@
+"""The ladder of sizes, from 32 pixels to the paper's 200: what is found, at its size.
+
+Few trainings, and all of each: the logits of validation and test rows after every epoch are kept,
+so that any rule of keeping an epoch can be applied afterwards. An ensemble of any size needs no
+training of its own: M networks gain (1 - 1/M) V, with V half the mean squared disagreement of two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from probnb import store
+from probnb.experiment.plan import plan
+from probnb.experiment.profiles import make_profile
+from probnb.training.batches import make_fabric, predict_logits
+from probnb.training.cape import CAPE, Calibrated
+from probnb.training.loop import fit
+from probnb.training.targets import Observed
+
+from .data.faces import load_faces
+from .scenarios import SCENARIOS
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A size of images and network; all else is the profile ``cpu``, or the released recipe."""
+
+    size: int
+    width: int
+    stem: str = "large"
+    batch_size: int = 128
+    precision: str = "bf16-mixed"
+
+
+RUNGS = {
+    "32": Rung(32, 8, "small", precision="32-true"),
+    "48": Rung(48, 16, "small", precision="32-true"),
+    "96": Rung(96, 32),
+    "128": Rung(128, 64, batch_size=256),
+    "200": Rung(200, 64, batch_size=256),
+}
+"""By pixels. The first two are those of the chapters' runs, the last is the paper's."""
+
+DECAY = 0.99
+"""Of the averaged weights, as in the row ``ce_averaged``."""
+
+
+def trainings(rung, seed, fresh=False):
+    """Say what is trained of one seed, by name and in order: each name with its `Job`.
+
+    Two trainings of cross entropy; from both a control and CaPE at 0.001, from the first at 0.01;
+    with `fresh` labels that are drawn anew in every epoch as well.
+    """
+    settings = make_profile(
+        "cpu", size=rung.size, width=rung.width, stem=rung.stem, batch_size=rung.batch_size,
+        members=2, finetune_epochs=3,
+    )  # fmt: skip
+    jobs = plan(["resampled", "ensemble", "ce_finetuned"], settings, seed)
+    patient = {"patience": settings.patience}
+    first, second = (
+        replace(job, recipe=replace(job.recipe, **patient)) for job in jobs["ensemble"]
+    )
+    found = {"ce": first, "ce 2": second}
+    tuned = jobs["ce_finetuned"][0]
+    cape = Calibrated("bin", **CAPE["released"]["bin"], bins=5)
+    for start, rate in (("ce", 0.001), ("ce 2", 0.001), ("ce", 0.01)):
+        recipe = replace(tuned.recipe, learning_rate=rate, schedule="constant")
+        for name, targets in (("control", Observed()), ("cape", cape)):
+            job = replace(tuned, start=found[start], recipe=recipe, targets=targets)
+            found[f"{name} from {start} at {rate}"] = job
+    if fresh:
+        found["fresh"] = jobs["resampled"][0]
+    return found
+
+
+def train(job, splits, start, fabric, folder, name):
+    """Train one job from where it was cut off, and keep the logits of every epoch.
+
+    Parameters
+    ----------
+    job : Job
+        From `trainings`.
+    splits : Splits
+        The data.
+    start : dict of str to torch.Tensor or None
+        Weights to start from.
+    fabric : lightning_fabric.Fabric
+        Device and precision.
+    folder, name : path-like, str
+        Where finished and unfinished work is kept.
+
+    Returns
+    -------
+    weights : dict of str to torch.Tensor
+        Of the epoch that validation keeps.
+    logits : dict of str to torch.Tensor
+        ``"own"`` and, for a training from random weights, ``"averaged"``: log-odds of validation
+        and then test rows after each epoch, float32 (epochs, n).
+    history : list of dict
+        As `probnb.training.loop.Fit` has it.
+    """
+    done, between, beside = (Path(folder, f"{name}.{end}") for end in ("done", "epoch", "seen"))
+    if done.exists():
+        tensors, meta = store.load(done)
+        return store.part(tensors, "weights."), store.part(tensors, "logits."), meta["history"]
+    torch.manual_seed(job.init_seed)
+    model = job.network.build(splits.train.inputs)
+    average, seen = None, {"own": []}
+    if start is not None:
+        model.load_state_dict(start)
+    else:
+        decay = torch.optim.swa_utils.get_ema_multi_avg_fn(DECAY)
+        average = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=decay, use_buffers=True)
+        seen["averaged"] = []
+    if not _resume(between, beside, average, seen):
+        between.unlink(missing_ok=True)
+    data = splits.to(fabric.device)
+
+    def look(row):
+        last = store.load(between)[0]  # what the loop has just written
+        seen["own"].append(torch.cat([last[f"logits.last_{part}"] for part in ("val", "test")]))
+        if average is not None:
+            both = [predict_logits(fabric, average, part) for part in (data.val, data.test)]
+            seen["averaged"].append(torch.cat(both).cpu())
+        tensors = {f"logits.{kind}": torch.stack(z) for kind, z in seen.items()}
+        kept = {f"average.{k}": v for k, v in average.state_dict().items()} if average else {}
+        store.save(beside, tensors | kept, {})
+        print(name, {k: round(row[k], 5) for k in ("epoch", "val_ce", "mse_p", "cpu_seconds")},
+              flush=True)  # fmt: skip
+
+    hook = average and register_optimizer_step_post_hook(
+        lambda *_: average.update_parameters(model)
+    )
+    try:
+        result = fit(model, splits, job.recipe, targets=job.targets, fabric=fabric,
+                     checkpoint=between, on_epoch=look, keep_start=start is not None)  # fmt: skip
+    finally:
+        if hook:
+            hook.remove()
+    logits = {kind: torch.stack(z).diff(dim=2)[..., 0] for kind, z in seen.items()}
+    tensors = {f"weights.{k}": v for k, v in result.weights.items()}
+    tensors |= {f"logits.{k}": v for k, v in logits.items()}
+    store.save(done, tensors, {"history": result.history})
+    for path in (between, beside):
+        path.unlink(missing_ok=True)
+    return result.weights, logits, result.history
+
+
+def _resume(between, beside, average, seen):
+    """Take up what stands beside a training's state; False where it is of another epoch."""
+    if not (between.exists() and beside.exists()):
+        return False
+    tensors, _ = store.load(beside)
+    logits = store.part(tensors, "logits.")
+    if len(logits["own"]) != len(store.header(between)["history"]) - 1:  # killed between the two
+        return False
+    for kind, z in logits.items():
+        seen[kind].extend(z)
+    if average is not None:
+        average.load_state_dict(store.part(tensors, "average."))
+    return True
+
+
+def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=False):
+    """Train what one seed of a rung needs, and write what is finished after each training."""
+    setting = RUNGS[rung]
+    name = "-".join([rung, scenario, *(["mirrored"] if mirror else []), f"seed{seed}"])
+    splits = load_faces(scenario, data_dir, setting.size, seed=seed, mirror=mirror)
+    fabric = make_fabric("cpu", setting.precision)
+    table = pd.concat(
+        pd.DataFrame({"split": part, "id": data.ids, "y": data.outcomes.int(),
+                      "p": data.probabilities})
+        for part, data in splits.parts().items() if part != "train"
+    )  # fmt: skip
+    columns, fits, weights = {}, {}, {None: None}
+    jobs = trainings(setting, seed, fresh)
+    if mirror:
+        jobs = {"ce": jobs["ce"]}
+    for label, job in jobs.items():
+        start = label.split(" from ")[1].rsplit(" at ", 1)[0] if " from " in label else None
+        weights[label], logits, history = train(
+            job, splits, weights[start], fabric, Path(runs, name), label
+        )
+        for kind, z in logits.items():
+            of = label if kind == "own" else f"{label}, averaged"
+            columns |= {f"{of} | {t}": row.numpy() for t, row in enumerate(z, 1)}
+        kept = {"recipe": asdict(job.recipe), "targets": repr(job.targets), "history": history}
+        fits[label] = kept
+        seconds = sum(row.get("cpu_seconds", 0) for one in fits.values() for row in one["history"])
+        record = {
+            "rung": asdict(setting), "task": scenario, "seed": seed, "mirror": mirror,
+            "source": splits.source, "digest": splits.digest, "precision": setting.precision,
+            "instructions": torch.backends.cpu.get_cpu_capability(), **store.machine(),
+            "cpu_seconds": seconds, "fits": fits,
+        }  # fmt: skip
+        _write(Path(results, name), table.assign(**columns), record)
+
+
+def _write(path, predictions, record):
+    write = partial(predictions.to_parquet, index=False, compression="zstd")
+    store.replace_file(path.with_suffix(".parquet"), write)
+    text = json.dumps(record, default=store.plain, indent=1)
+    store.replace_file(path.with_suffix(".json"), lambda temporary: temporary.write_text(text))
+
+
+def main(arguments=None):
+    """Climb: one process for each seed of a rung, one thread each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rung", choices=list(RUNGS))
+    parser.add_argument("data_dir", help="UTKFace, the archive or its folder")
+    parser.add_argument("--scenarios", nargs="+", default=["linear"], choices=list(SCENARIOS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--fresh", action="store_true", help="labels drawn afresh as well")
+    parser.add_argument("--mirror", action="store_true", help="only cross entropy, faces mirrored")
+    parser.add_argument("--runs", default="runs/ladder", help="finished and unfinished trainings")
+    parser.add_argument("--results", default="results/ladder", help="what is kept with the book")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    for seed, scenario in product(given.seeds, given.scenarios):
+        climb(given.rung, scenario, seed, given.data_dir, given.runs, given.results, given.fresh,
+              given.mirror)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

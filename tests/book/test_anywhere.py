@@ -1,0 +1,81 @@
+"""The book on other machines: failed pages and words that differ are told; numbers may differ."""
+
+import json
+import subprocess
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from probnb_book import anywhere
+
+PAGE = "<table><tr><th>row</th><th></th></tr><tr><td><b>CaPE</b></td><td>{}</td></tr></table>"
+
+
+def test_verdicts_are_the_cells_without_a_digit():
+    page = PAGE.format("+0.12 [-0.05, 0.30]") + PAGE.format("not told apart") + PAGE.format("✓")
+    assert anywhere.verdicts(page) == [
+        "row",
+        "CaPE",
+        "row",
+        "CaPE",
+        "not told apart",
+        "row",
+        "CaPE",
+    ]
+
+
+def test_a_word_that_differs_is_told_and_a_number_is_not():
+    same = {"AVX2": {"a": ["lower"], "b": []}, "SSE4.1": {"a": ["lower"], "b": []}}
+    assert anywhere.differing(same) == []
+    other = same | {"SSE4.1": {"a": ["higher"]}}
+    (line,) = anywhere.differing(other)
+    assert line == "a: {'AVX2': 'lower', 'SSE4.1': 'higher'}"
+    assert anywhere.differing(same | {"SSE4.1": {"a": [], "b": []}})  # a table that is missing
+
+
+def test_a_page_records_at_its_usual_parameters_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(anywhere, "results_path", lambda: tmp_path)
+    anywhere.record("page", False, x=1)
+    assert not list(tmp_path.iterdir())
+    table = pd.DataFrame({"v": [1.5]}, pd.Index(["a"], name="k"))
+    anywhere.record("page", True, x=np.float64(2), many=np.arange(2), table=table)
+    found = json.loads((tmp_path / "findings" / "page.json").read_text())
+    assert found == {"x": 2.0, "many": [0, 1], "table": {"k": ["a"], "v": [1.5]}}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A book of one page, whose words hang on the environment if it is told so."""
+    root = tmp_path / "project"
+    (root / "book").mkdir(parents=True)
+    (root / "book" / "_config.yml").write_text("title: x\nexecute:\n  execute_notebooks: force\n")
+    (root / "book" / "_toc.yml").write_text("format: jb-book\nroot: page\n")
+    code = (
+        "import os, time, pathlib\nfrom IPython.display import HTML\n"
+        "where = os.environ.get('ATEN_CPU_CAPABILITY', 'best')\n"
+        "word = pathlib.Path('word.txt').read_text().format(where)\n"
+        f"HTML({PAGE!r}.format(word) + {PAGE!r}.format(time.time()))"
+    )
+    cells = [new_markdown_cell("# Page"), new_code_cell(code)]
+    nbformat.write(new_notebook(cells=cells), root / "book" / "page.ipynb")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    monkeypatch.setattr(anywhere, "ROOT", root)
+    return root
+
+
+@pytest.mark.parametrize(("word", "wrong"), [("lower", 0), ("it is {}", 1)])
+def test_a_build_for_each_machine(project, word, wrong, capsys):
+    (project / "book" / "word.txt").write_text(word)
+    assert anywhere.main(["this one", "SSE4.1"]) == wrong
+    said = capsys.readouterr().out
+    assert ("No verdict differs." in said) == (not wrong)
+    assert not wrong or "page: {'this one': 'it is best', 'SSE4.1': 'it is default'}" in said
+    assert not (project / "book" / "_build").exists()  # copies were built
+
+
+def test_unknown_machines_are_refused_before_anything_is_built():
+    with pytest.raises(ValueError, match=r"machines must be one of SSE4\.1, .*; got 'AVX3'"):
+        anywhere.main(["AVX3"])
