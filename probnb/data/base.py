@@ -154,7 +154,7 @@ class ProbabilityData:
         x = x.float()
         if self.scale is not None:
             mean, deviation = self.scale
-            x = (x - mean.to(device)) / deviation.to(device)
+            x = (x - mean.to(device)) / deviation.to(device)  # where they are, after `to`
         return (x,)
 
     def order(self, batch_size, generator):
@@ -189,6 +189,8 @@ class ProbabilityData:
             for f in fields(self)
             if torch.is_tensor(getattr(self, f.name))
         }
+        if self.scale is not None:
+            moved["scale"] = tuple(value.to(device) for value in self.scale)
         return replace(self, **moved)
 
 

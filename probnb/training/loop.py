@@ -26,7 +26,7 @@ from .batches import (
     use_fast_layout,
 )
 from .checkpoint import Run
-from .losses import CrossEntropy
+from .losses import LOSSES, CrossEntropy, check_targets
 from .targets import Observed
 
 __all__ = ["Fit", "Recipe", "fit", "train_one_epoch"]
@@ -198,21 +198,25 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
     float
         Mean cross entropy of the outcomes, in nats, as seen during the epoch.
     """
+    if type(loss) in LOSSES.values():  # one's own may take other targets
+        check_targets(soft, loss)
     model.train()
     seed = np.random.SeedSequence([recipe.seed, epoch, 1]).generate_state(1)[0]
     generator = torch.Generator().manual_seed(int(seed))
     order = data.order(recipe.batch_size, generator)
-    draws = torch.rand(len(data), data.draws, generator=generator)
+    draws = torch.rand(len(data), data.draws, generator=generator).to(fabric.device)
+    there = order.to(fabric.device)  # once: no step waits for rows to be copied
+    near = torch.is_tensor(data.inputs)
     total, weight = torch.zeros(2, device=fabric.device)
     heard = None if data.weights is None else (data.weights > 0).cpu()
-    for batch in cut(order, recipe.batch_size, fabric.world_size):
+    cuts = (cut(each, recipe.batch_size, fabric.world_size) for each in (order, there))
+    for batch, rows in zip(*cuts):
         if heard is not None and not heard[batch].any():
             continue
-        mine = batch[fabric.global_rank :: fabric.world_size]  # this process's share
-        rows = batch.to(fabric.device)
+        share = slice(fabric.global_rank, None, fabric.world_size)  # this process's
         outcomes, target = data.outcomes[rows], soft[rows]
         weights = None if data.weights is None else data.weights[rows]
-        x, *rest = data.batch(mine, draws[mine])
+        x, *rest = data.batch((rows if near else batch)[share], draws[rows[share]])
         x.requires_grad_(recipe.adversarial > 0)
         logits = gather(fabric, model(x, *rest), len(rows))
         optimizer.zero_grad(set_to_none=True)

@@ -3,7 +3,8 @@
 A loss is called as ``loss(logits, targets, weights=None)`` and returns the weighted mean over the
 batch. ``targets`` are probabilities of outcome 1, or of each outcome in a column of its own:
 observed outcomes, or the empirical probabilities of CaPE. All are written with logarithms of the
-softmax, so they and their gradients stay finite for any logits.
+softmax, so they and their gradients stay finite for any logits. None looks at its values, so that
+no step on a device waits for the host: `check_targets` does, once an epoch.
 """
 
 from __future__ import annotations
@@ -15,16 +16,24 @@ from torch.nn import functional as F
 
 from ..validation import check_number
 
-__all__ = ["LOSSES", "MMCE", "CrossEntropy", "EntropyRegularised", "Focal"]
+__all__ = ["LOSSES", "MMCE", "CrossEntropy", "EntropyRegularised", "Focal", "check_targets"]
 
 
-def _columns(targets, beyond=0.0):
-    """Targets of every outcome; refuses what are not probabilities, but for so much beyond."""
+def check_targets(targets, loss=None):
+    """Refuse targets that are not probabilities, but for what a loss allows beyond them.
+
+    To be asked once of all rows: a look at each batch would make a device wait for the host.
+    """
+    beyond = getattr(loss, "beyond", 0.0)
     outside = (targets < -beyond) | (targets > 1 + beyond) | targets.isnan()
     if outside.any():
         known = "be probabilities" if not beyond else f"lie at most {beyond:g} beyond those"
         wrong = float(targets[outside][0])
         raise ValueError(f"targets must {known} in [0, 1]; got {wrong:g}.")
+
+
+def _columns(targets):
+    """Targets of every outcome."""
     return targets if targets.ndim == 2 else torch.stack([1 - targets, targets], dim=1)
 
 
@@ -63,8 +72,8 @@ class CrossEntropy:
     def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         if weights is None:
-            return F.cross_entropy(logits, _columns(targets, self.beyond))
-        terms = F.cross_entropy(logits, _columns(targets, self.beyond), reduction="none")
+            return F.cross_entropy(logits, _columns(targets))
+        terms = F.cross_entropy(logits, _columns(targets), reduction="none")
         return _mean(terms, weights)
 
 

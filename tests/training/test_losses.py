@@ -3,7 +3,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from probnb.training.losses import LOSSES, MMCE, CrossEntropy, EntropyRegularised, Focal
+from probnb.training.losses import (
+    LOSSES,
+    MMCE,
+    CrossEntropy,
+    EntropyRegularised,
+    Focal,
+    check_targets,
+)
 
 ALL = [CrossEntropy(), Focal(0.5), Focal(2.0), EntropyRegularised(1.0), MMCE(3.0)]
 
@@ -122,10 +129,12 @@ def test_targets_beyond_certainty_are_for_cross_entropy_that_was_told_so():
     torch.testing.assert_close(CrossEntropy(1.0)(logits, t, weights), weighted)
     for loss in ALL:
         with pytest.raises(ValueError, match=r"targets must be probabilities in \[0, 1\]; got -1"):
-            loss(logits, t)
+            check_targets(t, loss)
         with pytest.raises(ValueError, match="got nan"):
-            loss(logits, t * torch.nan)
+            check_targets(t * torch.nan, loss)
+        check_targets(t.clamp(0, 1), loss)
     with pytest.raises(ValueError, match=r"targets must lie at most 0.5 beyond those in .* got -1"):
-        CrossEntropy(0.5)(logits, t)
+        check_targets(t, CrossEntropy(0.5))
+    check_targets(t, CrossEntropy(1.0))
     with pytest.raises(ValueError, match="beyond must be"):
         CrossEntropy(2.0)
