@@ -503,7 +503,7 @@ record(
     after={name: [v[0], v[-1]] for name, v in after.items()},
     slower=[bool((after[n] < after["cross entropy"])[time > 5].all()) for n in capes],
     counts=counts,
-    settings={"clear": int(clear.sum().sum()), "gains": gain[clear].stack().tolist()},
+    settings={"clear": int(clear.sum().sum()), "gains": gain[clear].stack().dropna().tolist()},
     beyond_oracle=float(beyond.min(axis=None)),
     behind_ridge=float((gain.sub(changes["ridge", "change"], axis=0)).min(axis=None)),
     share=share,

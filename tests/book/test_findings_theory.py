@@ -97,7 +97,7 @@ def test_grid(found):
     against = [f"{name}, against {rival}" for name in CAPES for rival in ("early stop", "oracle")]
     assert (counts.loc[against, "better"] == 0).all()
     rows = counts.loc[[f"{rival}, against early stop" for rival in RIVALS]]
-    assert (rows[["better", "worse", "cells"]] == (27, 0, 35)).all(axis=None)
+    assert (rows[["better", "worse", "cells"]] == [27, 0, 35]).all(axis=None)
     assert rows["mean change (%)"].between(-30, -20, inclusive="neither").all()
 
 
