@@ -99,7 +99,7 @@ ax = forest(
 # see oriented gradients (how strong the edges are in each direction, in each part of the picture), with 4,000
 # pictures to train on, 12,000 for FER+. All networks are judged by people whose answers they never saw. FER+
 # {cite}`barsoum2016` has ten judges a face, CIFAR-10H {cite}`peterson2019` fifty a picture. The tables lie in
-# `results/cifar10`; `python -m probnb_book cifar10 ferplus neutral --data-dir ... --seeds 0 1 2` makes one of
+# `results/cifar10`; `python -m probnb_book train cifar10 ferplus neutral --data-dir ...` makes one of
 # them again. Nothing of the pictures or votes is kept, and no face is shown. All $\mathrm{MSE}_p$ are times 100.
 #
 # Of the fourteen intervals of CaPE none leaves 0 out. Of the ensemble's eight do, where chance would give one; after

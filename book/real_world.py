@@ -395,35 +395,32 @@ read.style.set_table_attributes('class="sentences"')
 # drawn again, so the row of resampled labels is there for simulated data only.
 
 # %%
-from probnb.experiment.plan import plan
-from probnb.experiment.results import collect, write_results
-from probnb.experiment.run import run_jobs
 from probnb.pretrained.features import features_of
-from probnb.training.batches import device_type, precision_of
+from probnb.training.batches import device_type
 from probnb_book.real_world.references import add_references, references
+from probnb_book.studies import train_rows
 
 methods = check_methods(methods, splits.known, settings.frozen)
 seen = features_of(splits, settings, results_dir, device_type(device))  # or what there was
-jobs = plan(methods, settings, seed, network=task.network(settings, splits))
-fits = run_jobs(jobs, seen, results_dir / "fits", device=device, devices=devices, retrain=retrain)
-outcome = add_references(collect(jobs, fits, seen), references(splits, seed))
+given |= {"source": "simulated"} if "fallback" in (splits.report or {}) else {}
+facts = {"task": task.name, "data": data_name(task, given, data_dir), "profile": profile}
+facts |= {"seed": seed, "base": task.profile(profile), "parameters": given}
+compared, run = train_rows(
+    "real_world",
+    seen,
+    methods,
+    settings,
+    results_dir,
+    facts,
+    task.network(settings, splits),
+    lambda results: add_references(results, references(splits, seed)),
+    device=device,
+    devices=devices,
+    retrain=retrain,
+)
+outcome = compared.results
 
 # %% tags=["remove-cell"]
-given |= {"source": "simulated"} if "fallback" in (splits.report or {}) else {}
-run = write_results(
-    results_dir / "real_world",
-    outcome,
-    task=task.name,
-    data=data_name(task, given, data_dir),
-    profile=profile,
-    seed=seed,
-    settings=settings,
-    base=task.profile(profile),
-    parameters=given,
-    source=seen.source,
-    device=device_type(device),
-    precision=precision_of(device_type(device)),
-)
 like = study.runs_like([results_dir, project], task.name, run.directory.name)
 live = study.score(like, replicates)
 tested = pd.concat(study.test_rows(like), ignore_index=True)

@@ -71,8 +71,7 @@ def compare(
     if not isinstance(splits, Splits):
         raise TypeError(f"splits must be probnb.data.Splits; got {type(splits).__name__}.")
     profile = profile if isinstance(profile, Profile) else make_profile(profile)
-    known = splits.train.probabilities is not None
-    methods = check_methods(methods, known=known, features=profile.frozen)
+    methods = check_methods(methods, splits.known, profile.frozen)
     if network is None and len(splits.train.inputs.shape) == 2 and profile.backbone == "none":
         network = network_of("mlp")
     jobs = plan(methods, profile, seed, network)

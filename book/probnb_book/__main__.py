@@ -8,16 +8,14 @@ from importlib import import_module
 from probnb.validation import check_choice
 
 COMMANDS = {
-    "ablations": "ablations.study",
     "anywhere": "anywhere",
     "authors": "authors",
-    "cifar10": "cifar10.study",
     "claims": "claims",
     "costs": "costs",
     "estimators": "estimators",
     "ladder": "ladder",
     "publish": "publish",
-    "real_world": "real_world.study",
+    "train": "studies",
     "votes": "cifar10.votes",
 }
 """The module of each command, which has a ``main(arguments)``."""

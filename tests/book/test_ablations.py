@@ -16,6 +16,7 @@ from probnb.experiment.plan import job_key, lineage, plan
 from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS
 from probnb.training.targets import TARGETS, left_out
+from probnb_book import studies
 from probnb_book.ablations import figures, special, study
 from probnb_book.ablations.rows import STUDIES, Row, settings_of
 from probnb_book.data.faces import load_faces
@@ -308,8 +309,8 @@ def test_figures_draw_every_row():
 def test_a_study_is_run_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(study, "settings_of", lambda profile: SMALL)
-    study.main(["stopping", "--profile", "smoke", "--seeds", "0", "--runs", str(tmp_path / "runs"),
-          "--workers", "1"])  # fmt: skip
+    asked = ["ablations", "stopping", "--profile", "smoke", "--seeds", "0", "--workers", "1"]
+    studies.main([*asked, "--runs", str(tmp_path / "runs")])
     table = study.read_study(tmp_path / "results", "stopping")
     assert set(table["part"]) == {"kept", "platt", "cape"} and list(table) == list(study.COLUMNS)
     shown = study.beside(table, table)
@@ -343,3 +344,13 @@ def test_names_of_studies_need_no_torch():
         "assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_a_shell_asks_is_checked_before_anything_is_loaded(capsys):
+    with pytest.raises(ValueError, match=r"chapter must be one of .* Did you mean 'ablations'"):
+        studies.main(["ablatoins"])
+    with pytest.raises(FileNotFoundError, match="data_dir must be an existing file or folder"):
+        studies.main(["ablations", "stopping", "--data-dir", "nowhere"])
+    with pytest.raises(SystemExit):
+        studies.main(["ablations", "--help"])
+    assert "train ablations" in capsys.readouterr().out

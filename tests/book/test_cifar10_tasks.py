@@ -13,6 +13,7 @@ from probnb import store
 from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import find_runs, on_test, read_results
 from probnb.metrics.votes import check_votes
+from probnb_book import studies
 from probnb_book.cifar10 import study as command
 from probnb_book.cifar10.study import compared, differences, read_stored
 from probnb_book.cifar10.tasks import (
@@ -162,7 +163,7 @@ def faces(tmp_path_factory):
     patch.setattr(command, "task_settings", lambda *a: task_settings(*a, candidates=1, **small))
     arguments = ["ferplus", "neutral", "--data-dir", str(folder), "--seeds", "0", "1"]
     places = ["--results", str(folder / "results"), "--runs", str(folder / "runs")]
-    command.main([*arguments, *places, "--workers", "1"])
+    studies.main(["cifar10", *arguments, *places, "--workers", "1"])
     patch.undo()
     return folder
 
@@ -204,7 +205,7 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
     arguments = ["ferplus", "neutral", "--data-dir", str(faces), "--inputs", "pixels"]
     places = ["--results", str(faces / "results"), "--runs", str(faces / "runs")]
     rows = ["--methods", "ce, platt", "--seeds", "0", "--workers", "1"]
-    command.main([*arguments, *places, *rows])
+    studies.main(["cifar10", *arguments, *places, *rows])
     pixels = read_stored(faces / "results", inputs="pixels")
     assert set(differences(pixels, ["platt"])["seeds"]) == {1}
     gradients = read_stored(faces / "results")

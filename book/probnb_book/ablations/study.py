@@ -1,13 +1,12 @@
 """Train the rows of a study and judge them; keep and compare what came out, seed by seed.
 
-``python -m probnb_book ablations targets weighted --seeds 0 1 2`` trains what is not yet
+``python -m probnb_book train ablations targets weighted --seeds 0 1 2`` trains what is not yet
 trained and writes ``results/ablations/targets.csv`` and so on, and what made each seed beside it;
 ``--data-dir UTKFace.tar.gz --profile cpu`` takes photographs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import asdict, replace
 from itertools import product
@@ -28,11 +27,10 @@ from probnb.pretrained.features import features_of
 from probnb.store import machine
 from probnb.training.batches import device_type, precision_of
 from probnb.training.models import network
-from probnb.validation import find_path
+from probnb.validation import check_choice
 
 from ..data.drawn_faces import VERSION
 from ..data.faces import load_faces
-from ..notebook import results_path
 from ..scenarios import SCENARIOS
 from .rows import SIZES, STUDIES, settings_of
 from .special import ANEW, SEVERAL, platt, run_steps, three_outcomes
@@ -291,21 +289,17 @@ def beside(table, stored):
     return shown.set_index(["study", "n", "label"])
 
 
-def main(arguments=None):
-    """Run studies and keep their tables."""
-    parser = argparse.ArgumentParser(prog="python -m probnb_book ablations", description=__doc__)
+def arguments(parser):
+    """Say what a shell may ask for."""
     parser.add_argument("studies", nargs="+", choices=list(STUDIES))
     parser.add_argument("--scenarios", nargs="+", default=["linear"], choices=list(SCENARIOS))
-    parser.add_argument("--data-dir", help="UTKFace; faces are drawn without it")
-    parser.add_argument("--profile", default="quick", choices=list(PROFILES))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--results", default="results", help="what is kept with the book")
-    parser.add_argument("--runs", help="finished trainings; by default the folder runs")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--workers", type=int)
-    given = parser.parse_args(arguments)
-    data_dir = given.data_dir and find_path(given.data_dir, "data_dir")
-    how = {"data_dir": data_dir, "fits_dir": results_path(given.runs) / "fits"}
+    parser.set_defaults(profile="quick", seeds=[0, 1, 2])
+
+
+def train(given):
+    """Run studies and keep their tables."""
+    check_choice(given.profile, PROFILES, "profile")
+    how = {"data_dir": given.data_dir, "fits_dir": given.runs / "fits"}
     how |= {"device": given.device, "workers": given.workers}
     for seed, name, scenario in product(given.seeds, given.studies, given.scenarios):
         table = run_study(name, scenario, given.profile, seed, **how)

@@ -1,14 +1,13 @@
 """What the chapter asks of its predictions: methods over seeds, people, and the paper's ratio.
 
-``python -m probnb_book cifar10 ferplus neutral --data-dir DATA --seeds 0 1 2`` trains what is
-not yet trained, writes ``results/cifar10/{question}-{data}-{profile}-seed{seed}`` for each seed,
+``python -m probnb_book train cifar10 ferplus neutral --data-dir DATA`` trains what is not yet
+trained, writes ``results/cifar10/{question}-{data}-{profile}-seed{seed}`` for each seed,
 and the comparison over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
 (``...-pixels.csv`` with ``--inputs pixels``, and so for ``features``).
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -281,25 +280,24 @@ def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
     return ax
 
 
-def main(arguments=None):
-    """Train a task with several seeds and keep what may be published of it."""
-    parser = argparse.ArgumentParser(prog="python -m probnb_book cifar10", description=__doc__)
+def arguments(parser):
+    """Say what a shell may ask for."""
     parser.add_argument("data", choices=list(DATA))
-    parser.add_argument("question")
-    parser.add_argument("--data-dir")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--results", default="results", help="what may be published")
-    parser.add_argument("--runs", default="runs", help="finished trainings")
-    parser.add_argument("--profile", default="cpu")
+    parser.add_argument("questions", nargs="+")
     parser.add_argument("--inputs", choices=list(INPUTS), default="gradients")
     parser.add_argument("--methods", help='names of rows, as in "ce, platt"; all by default')
-    parser.add_argument("--workers", type=int)
-    given = parser.parse_args(arguments)
-    settings, runs = task_settings(given.data, given.profile, given.inputs), []
-    which, sizes = (given.data, given.question, given.data_dir), (settings.images, settings.size)
-    for seed in given.seeds:
-        task = load_task(*which, *sizes, seed, given.inputs)
-        how = {"methods": given.methods, "device": "cpu", "workers": given.workers}
-        runs.append(train_task(task, settings, given.runs, given.profile, seed, **how))
-        print(runs[-1][1].directory, flush=True)
-    print(publish(runs, Path(given.results) / "cifar10"))
+    parser.set_defaults(profile="cpu", seeds=[0, 1, 2])
+
+
+def train(given):
+    """Train tasks with several seeds and keep what may be published of them."""
+    settings = task_settings(given.data, given.profile, given.inputs)
+    how = {"methods": given.methods, "device": "cpu", "workers": given.workers}
+    sizes = settings.images, settings.size
+    for question in given.questions:
+        runs = []
+        for seed in given.seeds:
+            task = load_task(given.data, question, given.data_dir, *sizes, seed, given.inputs)
+            runs.append(train_task(task, settings, given.runs, given.profile, seed, **how))
+            print(runs[-1][1].directory, flush=True)
+        print(publish(runs, Path(given.results) / "cifar10"))

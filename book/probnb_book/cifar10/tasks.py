@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,20 +11,17 @@ import pandas as pd
 import torch
 
 from probnb.data.base import Splits
-from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
-from probnb.experiment.results import collect, write_results
-from probnb.experiment.run import run_jobs
 from probnb.images.files import cache_folder
 from probnb.methods import check_methods
 from probnb.metrics.votes import check_votes
 from probnb.pretrained.backbone import Backbone
 from probnb.pretrained.features import load_features
-from probnb.training.batches import device_type, precision_of
 from probnb.training.models import network as network_of
 from probnb.validation import check_choice
 
 from ..data import voted_images
+from ..studies import train_rows
 
 
 @dataclass(frozen=True)
@@ -245,25 +243,20 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     stored : probnb.experiment.results.StoredRun
         Where they are kept.
     """
-    results_dir = Path(results_dir)
     inputs = task.inputs
     methods = check_methods(methods, task.splits.known, inputs == "features")
     network = network_of("mlp", hidden=(128,)) if inputs == "gradients" else None
     if inputs != "pixels" and not run.get("workers") and run.get("devices", 1) == 1:
         run["workers"] = 1  # to start a process takes longer than such a training
-    jobs = plan(methods, settings, seed, network)
-    fits = run_jobs(jobs, task.splits, results_dir / "fits", **run)
-    results = _with_votes(collect(jobs, fits, task.splits), task)
-    device = device_type(run.get("device", "auto"))
+    facts = {"task": task.question, "data": task.data, "profile": profile, "seed": seed}
+    facts |= {"base": task_settings(task.data, profile, inputs)}
+    facts |= {"inputs": inputs, "network": INPUTS[inputs]}
     changed = {"inputs": inputs} if inputs != "gradients" else {}
-    stored = write_results(
-        results_dir / "cifar10", results, changed=changed,
-        base=task_settings(task.data, profile, inputs), task=task.question, data=task.data,
-        profile=profile, seed=seed, settings=settings, inputs=inputs,
-        network=INPUTS[inputs],
-        source=task.splits.source, device=device, precision=precision_of(device),
+    compared, stored = train_rows(
+        "cifar10", task.splits, methods, settings, results_dir, facts, network,
+        partial(_with_votes, task=task), changed, **run,
     )  # fmt: skip
-    return results, stored
+    return compared.results, stored
 
 
 def _with_votes(results, task):

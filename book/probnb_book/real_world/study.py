@@ -5,7 +5,7 @@ and intervals never cut through one. Which rule of `probnb.metrics.differences` 
 the data: runs on simulated data have test rows of their own, so that seeds count; runs on measured
 data are folds of one data set, whose test rows are put together, or share their test rows.
 
-``python -m probnb_book real_world lung DIR`` trains TCGA's patients in the folder DIR.
+``python -m probnb_book train real_world lung --data-dir DIR`` trains TCGA's patients in DIR.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from probnb.validation import check_choice
 from .. import evidence
 from ..data.drawn_faces import AGES
 from ..data.survival import HORIZON, RULES, STAGES, label, survival_splits
-from ..notebook import results_path
 from ..published import published
 from ..scenarios import SCENARIOS, probability
 from . import TASKS, get_task, strata_of
@@ -237,7 +236,7 @@ def stage_figure(stages):
     return forest(shown, hue="method", xlabel="alive at 60 months, in per cent")
 
 
-def run_study(name, data_dir):
+def run_study(name, data_dir, profile="quick", seeds=range(5), results="results", runs="runs"):
     """Train TCGA's patients on five folds by three rules, and write what may be kept.
 
     Patients' rows stay where they are: what is written are predictions by row number, without
@@ -249,28 +248,30 @@ def run_study(name, data_dir):
         One of `STUDIES`.
     data_dir : path-like
         TCGA's tables.
+    profile, seeds : str, iterable of int
+        Sizes, and folds.
+    results, runs : path-like
+        Where the tables go, in ``cancer``, and where trainings are kept, in ``fits``.
 
     Returns
     -------
     pathlib.Path
-        The folder written, in ``results/cancer``; trainings are kept in ``runs/fits``.
+        The folder written.
     """
-    from probnb.experiment.plan import plan
-    from probnb.experiment.results import collect
-    from probnb.experiment.run import run_jobs
+    from probnb import compare as train_all
 
     study, task, tables = STUDIES[check_choice(name, STUDIES, "name")], get_task("cancer"), []
-    settings, target = task.profile("quick"), results_path().parent / "results" / "cancer" / name
+    settings, target = task.profile(profile), Path(results) / "cancer" / name
     for rule in RULES:
-        for seed in range(5):
+        for seed in seeds:
             splits = task.load(data_dir, settings, seed, rule=rule, **study)
-            jobs = plan(check_methods(known=False), settings, seed, task.network(settings, splits))
-            fits = run_jobs(jobs, splits, results_path() / "fits")
-            rows = collect(jobs, fits, splits).predictions.query("split == 'test'")
+            network, fits = task.network(settings, splits), Path(runs) / "fits"
+            rows = train_all(splits, check_methods(known=False), settings, seed, fits, network)
+            rows = rows.predictions
             table = rows[["id", *(m for m in METHODS if m in rows)]].reset_index(drop=True)
             tables.append(table.assign(rule=rule, seed=seed, **references(splits, seed)))
     cohort = splits.report["cohort"]
-    record = {"task": "cancer", "data": name, "profile": "quick", "seeds": list(range(5))}
+    record = {"task": "cancer", "data": name, "profile": profile, "seeds": [*seeds]}
     record |= {"rules": RULES, "settings": settings, "source": cohort.source}
     record |= cohort.report | machine()
     store.write_run(target, summarise(pd.concat(tables, ignore_index=True), cohort), record)
@@ -421,6 +422,13 @@ def _between(p_hat, member, weights):
     return np.sqrt((explained - (weights @ p_hat / n) ** 2).clip(0))
 
 
-def main(arguments):
-    """Train a task; print where its run is kept."""
-    print(run_study(*arguments))
+def arguments(parser):
+    """Say what a shell may ask for."""
+    parser.add_argument("study", choices=list(STUDIES))
+    parser.set_defaults(profile="quick", seeds=[*range(5)])
+
+
+def train(given):
+    """Train TCGA's patients; print where their tables are kept."""
+    where = given.results, given.runs
+    print(run_study(given.study, given.data_dir, given.profile, given.seeds, *where))
