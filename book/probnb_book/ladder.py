@@ -212,6 +212,20 @@ def _write(path, predictions, record):
     store.replace_file(path.with_suffix(".json"), lambda temporary: temporary.write_text(text))
 
 
+def read(name, folder):
+    """Return a seed's record and its table of predictions, a column for each training's epoch."""
+    path = Path(folder, name)
+    record = json.loads(path.with_suffix(".json").read_text())
+    return record, pd.read_parquet(path.with_suffix(".parquet"))
+
+
+def kept(record, name):
+    """Return the epoch that validation keeps; of a fine-tuning the start, 0, is a candidate."""
+    losses = [row["val_ce"] for row in record["fits"][name]["history"]]
+    first = 0 if " from " in name else 1
+    return first + losses[first:].index(min(losses[first:]))
+
+
 def main(arguments=None):
     """Climb: one process for each seed of a rung, one thread each."""
     parser = argparse.ArgumentParser(description=__doc__)
