@@ -174,10 +174,7 @@ def _teachers(method, profile, network, seed):
             repeat, which = divmod(member, method.folds)
             job = replace(job, fold=(which, method.folds, seed + repeat))
             # Cross entropy without an end is for figures.
-            if (job.recipe.solver, job.recipe.schedule) == (
-                "sgd",
-                "plateau",
-            ):  # cross entropy without an end is for figures
+            if (job.recipe.solver, job.recipe.schedule) == ("sgd", "plateau"):
                 job = replace(job, recipe=replace(job.recipe, patience=profile.patience))
         teachers.append(job)
     return tuple(teachers)
