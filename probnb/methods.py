@@ -149,6 +149,8 @@ class Method:
                       "grid": min(self.grid.get("share", (0,))) < 0}  # fmt: skip
             for name in (name for name, given in others.items() if given):
                 return f"solver 'convex' has no use for {name}={getattr(self, name)!r}."
+        if "mix" in self.grid and {"every", "phase"} & {*self.grid}:
+            return "grid must not have mix beside every or phase: a mixture is of every epoch."
         if self.targets == "held_out" and self.recipe.get("averaging"):
             return "recipe must not average weights of a row whose targets look at the network."
         taught = self.targets in ("taught", "taught_platt")

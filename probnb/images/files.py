@@ -294,9 +294,12 @@ def _zip(path):
                 yield name, member.file_size, None, partial(archive.read, member)
 
 
-def is_array(path):
-    """Whether a path names an array file (or Zarr folder) rather than images."""
-    return Path(path).name.lower().endswith(ARRAYS)
+def is_array(path, key=None):
+    """Whether a path names an array file (or Zarr folder) rather than images, which have no key."""
+    found = Path(path).name.lower().endswith(ARRAYS)
+    if key is not None and not found:
+        raise ValueError(f"key must be None for {Path(path).name}, which is no array; got {key!r}.")
+    return found
 
 
 def open_array(path, key=None):

@@ -110,7 +110,10 @@ def load_images(
     for role in columns:
         check_choice(role, ROLES, "column")
     path = Path(images).expanduser()
-    if is_array(path):
+    if columns and outcomes is None and not is_array(path):
+        told = ", ".join(f"{role}={name!r}" for role, name in columns.items())
+        raise ValueError(f"outcomes must be a table where its columns are named; got {told}.")
+    if is_array(path, key):
         array, beside = open_array(path, key)
         text = pd.DataFrame(beside).map(lambda v: v.decode() if isinstance(v, bytes) else v)  # HDF5
         outcomes = text if outcomes is None else outcomes
@@ -161,7 +164,7 @@ def usual_size(images, key=None):
         0 where none of them can be opened.
     """
     path = Path(images).expanduser()
-    if is_array(path):
+    if is_array(path, key):
         return int(min(open_array(path, key)[0].shape[1:3]))
     listing = list_files(path)
     places = [listing.files[name] for name in listing.pictures() if name in listing.files]

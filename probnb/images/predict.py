@@ -91,7 +91,7 @@ def image_entries(images, key=None):
     path = Path(images).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
-    if is_array(path):
+    if is_array(path, key):
         array = open_array(path, key)[0]
         n = array.shape[0]
         if not n:

@@ -55,6 +55,12 @@ def read_predictions(
     ValueError
         If the file cannot be read, or its contents fail the checks of `check_table`.
     """
+    if engine is None and (memory, exact_auc) != ("2GB", True):
+        raise ValueError(
+            f"memory and exact_auc are of an engine; got {memory!r}, {exact_auc!r} without one."
+        )
+    if path is None and engine is not None:
+        raise ValueError(f"path must be given with an engine; got engine={engine!r} without one.")
     if path is None:
         return check_table(draw_example(), columns, **settings)
     if engine is not None:

@@ -118,7 +118,7 @@ def _disorder(frame, name):
         return []
     k = fewest[0]
     (above, earlier), (below, later) = values.iloc[k : k + 2].items()
-    place = f"{frame.index.name} {below} ({later}) stands below {above} ({earlier})"
+    place = f"{frame.index.name} {below} ({str(later)!r}) stands below {above} ({str(earlier)!r})"
     return [f"Column {name!r} contradicts the order of the rows: {place}."]
 
 

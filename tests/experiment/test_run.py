@@ -131,6 +131,7 @@ CONVEX = {"recipe": {"solver": "convex"}}
         ({"recipe": {"epochs": 0}}, "epochs must be an integer"),
         ({"targets": "taught", "teachers": "ce", "repeats": 3}, "repeats must be 1 without folds"),
         ({"repeats": 2}, "repeats must be 1 without folds"),
+        ({"targets": "bin", "grid": {"mix": (1.0,), "every": (2,)}}, "mix beside every or phase"),
     ],
 )
 def test_what_cannot_be_combined_is_refused(fields, words):

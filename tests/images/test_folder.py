@@ -18,8 +18,8 @@ from probnb.images import folder as images
 from probnb.images import pictures
 from probnb.images.files import list_files, match_names
 from probnb.images.folder import load_images
-from probnb.images.model import image_entries
 from probnb.images.pictures import MappedRows
+from probnb.images.predict import image_entries
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -618,3 +618,20 @@ def test_names_in_hdf5_are_text(tmp_path):
         file["split"] = [("train", "val", "test")[i // 20] for i in range(60)]
     splits = load_images(tmp_path / "all.h5", size=8, positive="cat", cache_dir=tmp_path)
     assert len(splits.train) == len(splits.val) == 20 and splits.train.outcomes[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"group": "patient"}, "outcomes must be a table .*; got group='patient'"),
+        ({"y": "died", "weight": "w"}, "outcomes must be a table .*; got y='died', weight='w'"),
+        ({"key": "masks"}, "key must be None for x, which is no array; got 'masks'"),
+    ],
+)
+def test_what_folders_have_no_use_for_is_not_dropped(tmp_path, given, words):
+    root = two_folders(tmp_path / "x", ["jpg"] * 4)
+    with pytest.raises(ValueError, match=words):
+        load_images(root, size=12, **given)
+    if "key" in given:
+        with pytest.raises(ValueError, match=words):
+            image_entries(root, **given)

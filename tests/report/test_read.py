@@ -290,6 +290,19 @@ def test_a_division_without_the_part_is_told_with_its_names():
     assert table.notes[0].endswith("(column split), but of train, val: all rows are judged.")
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"memory": "500MB"}, "memory and exact_auc are of an engine"),
+        ({"exact_auc": False}, "memory and exact_auc are of an engine"),
+        ({"engine": "duckdb"}, "path must be given with an engine"),
+    ],
+)
+def test_what_is_of_an_engine_is_not_dropped(given, words):
+    with pytest.raises(ValueError, match=words):
+        read_predictions(None, **given)
+
+
 def test_names_of_columns():
     frame = plain().rename(columns={"m": "a, b", "y": "Y"})
     assert list(check_table(frame, columns="a, b", y="Y").predictions) == ["a, b"]

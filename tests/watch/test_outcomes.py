@@ -199,7 +199,7 @@ def test_an_order_that_a_column_of_times_contradicts_is_named(tmp_path, name, ch
     text = watch_file(write(rows, tmp_path / "o.csv"))[2]
     assert (f"Column {name!r} contradicts the order of the rows" in text) == (change != "in order")
     if change == "swapped":
-        assert f"line 53 ({rows.loc[51, name]}) stands below 52" in text
+        assert f"line 53 ('{rows.loc[51, name]}') stands below 52" in text
 
 
 @pytest.mark.parametrize(
