@@ -85,12 +85,10 @@ ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of 
 # network because $p_\text{emp}$ "requires a reasonable estimation", and in Table 12 calibration epochs from
 # random weights are worse than CaPE in all 20 cells.
 #
-# **In Linear and Discrete it is not.** On photographs, with bins, it has a lower error than CaPE in all six
-# trainings: in Discrete by 0.15 [0.10, 0.19], in Linear by 0.20, which three seeds do not tell from 0. Against cross
-# entropy one has to be careful. CaPE starts from one training of it, and in Discrete that one is the worst of the
-# three that each seed has; against the mean of the three, training from the beginning gains 0.12 [-0.01, 0.25], over
-# the five seeds of {doc}`results` 0.14 [0.08, 0.20], and CaPE nothing. In Sigmoid it is above CaPE, by 0.31 [0.03,
-# 0.59] ({doc}`results`).
+# **In Linear and Discrete it is not.** On photographs, with bins, it has a lower error than CaPE in all six trainings,
+# and in Discrete is told from it. Against cross entropy one has to be careful: CaPE starts from one training of it, and
+# in Discrete that one is the worst of the three that each seed has. Against the mean of the three CaPE gains nothing;
+# training from the beginning gains, over the five seeds of the {doc}`appendix`, where in Sigmoid it is behind CaPE.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of rows calibrated from the beginning, and of CaPE, less cross entropy, by scenario, with intervals over seeds."}}
 beginning = study.read_study(kept, "beginning", data="utkface")
@@ -116,10 +114,10 @@ axes = figures.first_targets_figure(first)
 # regularisation and MMCE, without numbers, and Appendix H has the first two "inferior" to the third at every
 # strength.
 #
-# **A rival that is too strong does harm, and no strength is shown to help.** The published strengths (focal 2,
-# entropy 1, MMCE 3) all raise the error of cross entropy on photographs, by 0.28 to 1.35, and of the six intervals
-# five leave 0 out. Weaker ones are not told from cross entropy. The order of Appendix H does not hold: in
-# both scenarios entropy at 0.3 has a lower mean than MMCE at 3, and in Linear than both strengths of MMCE.
+# **A rival that is too strong does harm, and no strength is shown to help.** The published strengths all raise the
+# error of cross entropy on photographs, and five of the six intervals leave 0 out. Weaker ones are not told from cross
+# entropy. The order of Appendix H does not hold: in both scenarios the weaker entropy regularisation has a lower mean
+# than the published MMCE, and in Linear than both strengths of MMCE.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from cross entropy against the strength of focal loss, entropy regularisation and MMCE, with intervals over seeds: strong settings lie above 0."}}
 losses = study.read_study(kept, "losses", data="utkface")
@@ -142,8 +140,8 @@ grid = figures.settings_figure(cape, parts, "ce_finetuned")
 # a weighted sum" (Section 5). Cross entropy is linear in its target, so that the sum is cross entropy on
 # $(y + \lambda p_\text{emp})/(1 + \lambda)$ in every epoch.
 #
-# **It can be done, and no weight is told from alternating**, which says little: the four lie between 0.10 below and
-# 0.32 above, with intervals of half a point and more to either side.
+# **It can be done, and no weight is told from alternating**, which says little: the intervals reach half a point and
+# more to either side.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from alternating CaPE against the weight of the calibration loss, with intervals over seeds that cross 0."}}
 weighted = study.read_study(kept, "weighted")
@@ -158,17 +156,16 @@ grid = figures.settings_figure(weighted, ["lambda"], "cape_bin")
 # rate that falls to 0 along a cosine, an exponential average of the weights, faces that are mirrored, moved and lit
 # at random. Cost counts all that a row rests on, in images seen; 1 is a training of cross entropy.
 #
-# **Averaged weights are what we recommend: as good as anything one network reached, and the cheapest.** They lower
-# cross entropy's 3.73 by 1.10 [0.18, 2.02] at the cost of 1.5 trainings. A distilled ensemble lowers it by 1.15
-# [0.15, 2.15] at 3.9, and the two are not told apart (0.05 [-0.39, 0.49]); nor are averaged weights told from the
-# ensemble itself. Three caveats:
+# **Averaged weights are what we recommend: as good as anything one network reached, and the cheapest.** They take three
+# tenths off the error of cross entropy at the cost of 1.5 trainings. A distilled ensemble takes off as much at 3.9, and
+# the two are not told apart; nor are averaged weights told from the ensemble itself. Three caveats:
 #
 # - Of the seventeen rows in the figure above five leave 0 out, where chance would give about one, but none
 #   passes Holm's correction, not even resampled labels, which are the best by construction.
 # - Rows with three seeds, whose intervals are the long ones, are compared with the same three seeds of cross
 #   entropy, two of which were poor.
 # - Hygiene with augmentation does not hold up with more data: [below](ablations-scaling), at 8,000 faces, it is
-#   0.32 *above* cross entropy, in both of two seeds.
+#   *above* cross entropy, in both of two seeds.
 
 # %% tags=["hide-input", "hide-output"]
 table = targets.assign(low=100 * targets["low"], high=100 * targets["high"])
@@ -186,15 +183,14 @@ table.set_index("label")[columns].round(2)
 # a teacher says of the face. Under label noise {cite}`das2023` find $\xi > 1$ best: the outcome is then subtracted
 # from what a teacher has memorised of it. Cross entropy is linear in its target and has a value outside [0, 1], too.
 #
-# **Not here: half a teacher is better than two in all 16 trainings, and than one and a half in 15**, with teachers
-# that saw the face and with teachers that did not: on photographs (heads on pretrained features, three seeds) and on
-# drawn faces (networks from random weights, five). On photographs, with teachers that did not see the face, $\xi =
-# 1.5$ is worse than 1 by 0.15 [0.10, 0.20] in Linear and 0.16 [0.14, 0.18] in Discrete, and $\xi = 2$ worse than no
-# teacher by 0.34 [0.11, 0.56] and 0.37 [0.17, 0.58]. Half of such teachers less none is -0.06 [-0.13, +0.01] and
-# -0.03 [-0.11, +0.05]: if that is a gain, three seeds do not show it. All this is what one expects of a teacher that
-# did not see the face: it errs independently of the outcome, so that the target is off by $\xi^2 \mathrm{MSE}_p(t) +
-# (1 - \xi)^2\,\mathrm{mean}\,p(1 - p)$ in the mean square, which is least at a $\xi$ below 1, whatever the noise. A
-# teacher that saw the face could leave more to subtract; those here were stopped early.
+# **Not here: half a teacher is better than two in all 16 trainings, and than one and a half in 15**, with teachers that
+# saw the face and with teachers that did not: on photographs (heads on pretrained features, three seeds) and on drawn
+# faces (networks from random weights, five). On photographs, with teachers that did not see the face, one and a half is
+# told worse than one, and two worse than no teacher at all; whether half of one helps, three seeds do not show. All
+# this is what one expects of a teacher that did not see the face: it errs independently of the outcome, so that the
+# target is off by $\xi^2 \mathrm{MSE}_p(t) + (1 - \xi)^2\,\mathrm{mean}\,p(1 - p)$ in the mean square, which is least
+# at a $\xi$ below 1, whatever the noise. A teacher that saw the face could leave more to subtract; those here were
+# stopped early.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p on photographs against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 weight = study.read_study(kept, "weight", data="utkface")
@@ -213,10 +209,10 @@ grid = figures.settings_figure(drawn, ["unseen", "seen"], "unseen=0")
 # *In which order should one calibrate, average and fine-tune?* "How to combine them effectively is an interesting
 # future research direction" (Section 6).
 #
-# **The order is not what matters; averaging is.** Every row that averages three networks is between 2.4 and 2.7,
-# every row of one at 3.0 or above. Fine-tuning the members with CaPE lowers the ensemble by 0.10 [0.03, 0.16], the
-# one interval of six that leaves 0 out, and none after Holm's correction; Platt scaling of each member or of their
-# average, before or after CaPE, changes nothing that three seeds could show.
+# **The order is not what matters; averaging is.** Every row that averages three networks is below every row of one.
+# Fine-tuning the members with CaPE lowers the ensemble, the one interval of six that leaves 0 out, and none after
+# Holm's correction; Platt scaling of each member or of their average, before or after CaPE, changes nothing that three
+# seeds could show.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of ways to combine averaging, CaPE and Platt scaling, less the deep ensemble: rows of three networks near 0, rows of one network above."}}
 ensembles = study.compare(study.read_study(kept, "ensembles"), base="ensemble")
@@ -230,9 +226,9 @@ ax = forest(figures.by_label(ensembles), xlabel="MSE$_p$ less that of the deep e
 # chooses among the epochs of the same training.
 #
 # **It matters that one stops, not by which rule, and less so if one calibrates.** No rule is told from the paper's.
-# Without stopping the error is 12.7 in place of 4.0. Platt scaling on validation data takes the memorised network
-# from there to 3.4, as low as it takes an early-stopped one; CaPE from the same weights, at a rate of 0.01, stays at
-# 11.4 (the network of {doc}`method` that forgets has a rate of 0.03 and calibration epochs alone).
+# Without stopping the error is three times as large. A map on validation data takes the memorised network from there to
+# as low as it takes an early-stopped one; CaPE from the same weights hardly moves it (the network of {doc}`method` that
+# forgets has a higher rate and calibration epochs alone).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p of the network that each stopping rule keeps, as it is, after Platt scaling and after CaPE, a mark a seed."}}
 ax = figures.stopping_figure(study.read_study(kept, "stopping"))
@@ -250,9 +246,9 @@ ax = figures.stopping_figure(study.read_study(kept, "stopping"))
 #
 # **For averaged weights it does matter, but not because of the calibrator.** At the epoch that suits the bare network
 # their average is too young: in every training that is stored it has a higher error there than at its own best epoch,
-# which is later, before Platt scaling and after. So one judges what one will use. Whether its cross entropy is taken
-# before or after Platt scaling is another matter: once all is calibrated, the two rules are within 0.05 on
-# photographs, and on drawn faces either may win.
+# which is later, before the map and after. So one judges what one will use. Whether its cross entropy is taken before
+# or after the map is another matter: once all is calibrated, the two rules hardly differ on photographs, and on drawn
+# faces either may win.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of averages and of single networks by epoch in the study of reversal, by data and number of networks."}}
 reversal = study.read_study(kept, "reversal")
@@ -278,20 +274,18 @@ ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's v
 # ## From which network it starts
 #
 # *Would calibration epochs help another network than the one that the tables start from?* Three trainings of cross
-# entropy and one of averaged weights are each fine-tuned at 0.01 and 0.001, with calibration epochs (15 bins) and
-# without: drawn faces, five seeds, and photographs, three.
+# entropy and one of averaged weights are each fine-tuned at two rates, with calibration epochs and without: drawn
+# faces, five seeds, and photographs, three.
 #
-# **What fine-tuning does for cross entropy it does with or without calibration epochs; averaged weights need
-# neither.** On drawn faces, over the three trainings of a seed, CaPE takes 0.42 [0.23, 0.61] off the error in Linear
-# and 0.41 [0.09, 0.74] in Discrete, its control 0.44 [0.23, 0.66] and 0.36 [0.16, 0.56]; CaPE less the control is
-# +0.03 [-0.02, +0.08] and -0.05 [-0.32, +0.21]. Of averaged weights validation keeps the start in nine of ten seeds.
-# In Linear they are 0.70 [0.27, 1.13] below what CaPE makes of cross entropy; in Discrete the two are not told apart.
+# **What fine-tuning does for cross entropy it does with or without calibration epochs; averaged weights need neither.**
+# On drawn faces, over the three trainings of a seed, CaPE and its control each take about a tenth off the error, and
+# the two are not told apart. Of averaged weights validation keeps the start in nine of ten seeds; in Linear they are
+# below what CaPE makes of cross entropy.
 #
-# On photographs there is hardly anything to take: CaPE takes 0.01 [-0.03, 0.05] off in Linear and 0.01 [-0.05, 0.08]
-# in Discrete, its control 0.02 [-0.02, 0.06] and 0.01 [-0.07, 0.10], and CaPE less the control is +0.01 [-0.01,
-# +0.02] and -0.00 [-0.02, +0.02]. In twelve of the eighteen fine-tunings of cross entropy with calibration epochs
-# validation keeps the start, and of averaged weights in all six, which are 0.18 [-0.14, 0.49] in Linear and 0.17
-# [0.01, 0.32] in Discrete below what CaPE makes of cross entropy.
+# On photographs there is hardly anything to take: neither CaPE nor its control is told to take anything off, and CaPE
+# less the control is within 0.02. In twelve of the eighteen fine-tunings of cross entropy with calibration epochs
+# validation keeps the start, and of averaged weights in all six, which in Discrete are told below what CaPE makes of
+# cross entropy.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of CaPE less its control from each of three networks of cross entropy and from averaged weights, in two scenarios, on drawn faces and on photographs: every interval holds 0, those on photographs are narrow, and from averaged weights they are points at 0."}}
 starts = study.read_study(kept, "starts")
@@ -313,21 +307,18 @@ ax = forest(gaps.assign(on=figures.where(gaps)), "part", "on", xlabel=label)
 # much of what it does to the logits of test faces is a function of the logit before: all that Platt scaling or
 # isotonic regression could have done without a network.
 #
-# **Most of it.** On drawn faces, of the mean squared change 73 % in Linear and 75 % in Discrete is a function of the
-# old logit after epochs towards 15 bins, 45 % and 33 % after epochs towards outcomes: more in each of five seeds, by
-# 28 [19, 37] and 42 [30, 55] points. With 200 bins, five faces in each, the targets are nearly outcomes, and so is
-# the step in Discrete (50 %). What no function of the logit can lower, the grouping error, is in Linear lowered by
-# averaged weights, by 0.38 [0.20, 0.56], by epochs towards outcomes, by 0.28 [0.01, 0.55], and by 200 bins, by 0.22
-# [0.04, 0.40]; 15 bins and the kernel leave it where it was, to within 0.3. In Discrete the finer bins lower it as
-# well, by 0.16 [0.04, 0.28] and 0.20 [0.03, 0.37], and averaged weights do not show it.
+# **Most of it.** On drawn faces three quarters of the mean squared change are a function of the old logit after epochs
+# towards 15 bins, and well under half after epochs towards outcomes: more in each of five seeds. With 200 bins, five
+# faces in each, the targets are nearly outcomes, and so is the step in Discrete. What no function of the logit can
+# lower, the grouping error, is in Linear lowered by averaged weights, by epochs towards outcomes and by the finest
+# bins; 15 bins and the kernel leave it where it was. In Discrete the finer bins lower it as well, and averaged weights
+# do not show it.
 #
-# **On photographs, of which there are sixteen times as many, still more.** Of what calibration epochs change
-# between 67 and 96 % is a function of the old logit, by seed and kind, and finer bins turn no more than coarse ones:
-# in 200 there are 83 faces each. Epochs towards 15 bins have 83 % in Linear and 82 % in Discrete, epochs towards
-# outcomes 45 % in Linear and 24 % in Discrete, less by 38 [12, 64] and 58 [45, 71] points. No calibration epoch moves
-# the grouping error by more than 0.02 on average. Averaged weights do: their change is another, of which 14 % in
-# Linear and 6 % in Discrete are a function of the old logit, and it lowers the grouping error by 0.26 [-0.04, 0.55]
-# and 0.21 [0.11, 0.31]. What they gain is of the kind that no calibration, before or after, can reach.
+# **On photographs, of which there are sixteen times as many, still more.** Of what calibration epochs change at least
+# two thirds are a function of the old logit, whatever the seed and kind, and finer bins turn no more than coarse ones:
+# in 200 there are 83 faces each. Epochs towards outcomes have less than half, and averaged weights hardly any: their
+# change is another one. No calibration epoch moves the grouping error; averaged weights lower it, told in Discrete.
+# What they gain is of the kind that no calibration, before or after, can reach.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Share of what a step changes in the logits that is a function of the old logit, for epochs towards outcomes and towards empirical probabilities, a mark a seed and a bar for their mean."}}
 ax = figures.steps_figure(study.read_study(kept, "steps"))
@@ -354,9 +345,9 @@ ax = forest(several, xlabel="MSE$_p$ less that of CE early-stop (× 100), three 
 #
 # *From how much data on does the choice of method no longer matter?*
 #
-# **Two seeds draw a picture, not a finding**: what there is to gain shrinks as faces are added. Resampled labels are
-# 4.9 below cross entropy at 500 faces and 0.6 at 8,000, the ensemble 3.8 and 0.4. At 8,000 CaPE, Platt scaling and
-# cross entropy are within 0.03 of each other, and augmentation with averaging has moved above them.
+# **Two seeds draw a picture, not a finding**: what there is to gain shrinks as faces are added. At 500 faces resampled
+# labels and the ensemble take several points off the error of cross entropy, at 8,000 half a point. There CaPE, Platt
+# scaling and cross entropy lie together, and augmentation with averaging has moved above them.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p against the number of training faces, a line a method: all fall, and draw together as faces are added."}}
 ax = figures.size_figure(study.read_study(kept, "scaling"))

@@ -287,12 +287,12 @@ held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 # %% [markdown]
 # ## Which estimate of the calibration error to trust
 #
-# Estimates are usually judged on predictions that are calibrated by design. The faces allow more: the true
-# probability of each is known, and so the calibration error of any network, $\mathbb E|\mathbb E(p \mid \hat p) -
-# \hat p|$, can be had without the noise of outcomes. Faces of one prediction still differ in $p$, which takes some
-# smoothing (`probnb_book.estimators.exact_errors`: where the answer is known in closed form it is within 0.3 of
-# it, times 100 as all numbers here). The 1,425 predictions are those of all rows on photographs but the overfitted
-# network, five scenarios, five or ten seeds, 2,329 faces each; their errors are 1.36 [1.27, 1.46] on average.
+# Estimates are usually judged on predictions that are calibrated by design. The faces allow more: the true probability
+# of each is known, and so the calibration error of any network, $\mathbb E|\mathbb E(p \mid \hat p) - \hat p|$, can be
+# had without the noise of outcomes. Faces of one prediction still differ in $p$, which takes some smoothing
+# (`probnb_book.claims.statistics.exact_errors`: where the answer is known in closed form it is within 0.3 of it, times
+# 100 as all numbers here). The 1,425 predictions are those of all rows on photographs but the overfitted network; their
+# errors are 1.36 on average.
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Estimates of the calibration error beside its exact value, for stored predictions: the ECE lies above the exact error, maps fitted out of fold near or below it."}}
 judged = derived(results, "estimators")
@@ -304,19 +304,16 @@ ax = None if judged is None else estimators.estimators_figure(judged)
 # bins {cite}`dimitriadis2021corp`. *Out of fold* a row is judged by a map that was fitted to others, which in
 # expectation finds no more error than there is, whatever the map {cite}`berta2026`. What is below 0 counts as 0.
 #
-# - **The ECE says twice the error**: it is 1.58 [1.44, 1.72] too high, and too high in 98 % of the predictions. Bins
-#   of equal width, of which few are full, exaggerate less; the debiased ECE still by 0.57 [0.44, 0.69].
-# - **Maps of two or three parameters, out of fold, are off least**: beta calibration by 0.67 [0.60, 0.73] and a
-#   quadratic in the log-odds by 0.70 [0.64, 0.76], against 1.59 [1.45, 1.73] of the ECE. They err on the other side,
-#   too low in about two thirds of the predictions. The flexible isotonic map out of fold pays for its noise
-#   (0.83 [0.77, 0.90]).
-# - **None of them says how large an error of this size is.** Whoever looks at no outcome and always says the median,
-#   1.3, is off by 0.49: less than any estimate. Two thousand outcomes tell a memorised network from a good one, and
-#   hardly more.
-# - **To rank the rows of a table** the smooth ECE (rank correlation with the exact error 0.52 [0.44, 0.59]), the
-#   isotonic map in sample, the beta map (0.49 [0.41, 0.57]) and the quadratic are better than the ECE (0.36 [0.27,
-#   0.45]), by 0.13 to 0.16; the first two are also better than bins of equal width, and none is good. The debiased
-#   ECE orders as the ECE does.
+# - **The ECE says twice the error**: it is 1.58 too high, and too high in nearly all of the predictions. Bins of equal
+#   width, of which few are full, exaggerate less, and the debiased ECE least of the three.
+# - **Maps of two or three parameters, out of fold, are off least**: beta calibration and a quadratic in the log-odds by
+#   less than half of what the ECE is off. They err on the other side, too low in about two thirds of the predictions.
+#   The flexible isotonic map out of fold pays for its noise.
+# - **None of them says how large an error of this size is.** Whoever looks at no outcome and always says the median is
+#   off by less than any estimate. Two thousand outcomes tell a memorised network from a good one, and hardly more.
+# - **To rank the rows of a table** the smooth ECE, the isotonic map in sample, the beta map and the quadratic are
+#   better than the ECE; the first two are also better than bins of equal width, and none is good: the best rank
+#   correlation with the exact error is a half. The debiased ECE orders as the ECE does.
 #
 # So compare by the smooth ECE, show that there is an error by the lower bound of a beta map, and take neither for its
 # size. That bounds out of fold do not overestimate, which Berta et al. find, holds here on average.
@@ -365,16 +362,13 @@ counted.assign(
 axes = chapter.correlation_summary(table)
 
 # %% [markdown]
-# **Across methods**, which have been tuned and lie close together, the Brier score correlates with
-# $\mathrm{MSE}_p$ by 0.95 or more in four scenarios, and NLL by 0.85 or more. In Centered, where the
-# lowest and the highest error are 0.002 apart, Brier has 0.72 [0.50, 0.85]. Calibration errors have at
-# most 0.65, and ECE in Sigmoid -0.09 [-0.42, 0.26], but in Skewed ECE has 0.97 and KS 0.97: two losses
-# that are not proper put two rows far off, mostly in calibration. Without them ECE has 0.23.
-# **Across epochs** nearly everything goes together, as memorisation spoils all scores at once: Brier
-# has 0.99 and more, ECE 0.66 and more.
-# This is where the impression may come from that a low calibration error means good probabilities.
-# **In the paper's own tables** Brier has the largest correlation in four scenarios of five, and KS
-# in *Discrete*.
+# **Across methods**, which have been tuned and lie close together, the Brier score correlates with $\mathrm{MSE}_p$ by
+# 0.95 or more in four scenarios, and NLL nearly as well. In Centered, where the lowest and the highest error are 0.002
+# apart, Brier has less. Calibration errors go with it far less, and ECE in Sigmoid not at all, but in Skewed ECE and KS
+# seem to: two losses that are not proper put two rows far off, mostly in calibration, and without them nothing of it is
+# left. **Across epochs** nearly everything goes together, as memorisation spoils all scores at once. This is where the
+# impression may come from that a low calibration error means good probabilities. **In the paper's own tables** Brier
+# has the largest correlation in four scenarios of five, and KS in *Discrete*.
 #
 # Against $\mathrm{KL}_p$ the two proper scores change places, each following its own distance best
 # across epochs:

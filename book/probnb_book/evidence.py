@@ -176,7 +176,8 @@ def compare(runs, a, b, metric="mse_p", level=0.95):
         return None
     gaps = [x - y for _, (x, y) in found]
     tests = [tables(line)[1] for line, _ in found]
-    shared = len(found) > 1 and all(_same_rows(tests[0], test) for test in tests[1:])
+    read = ("id", "p") if METRICS[metric].needs_truth else ("id", "y")  # MSE_p reads no outcome
+    shared = len(found) > 1 and all(_same_rows(tests[0], test, read) for test in tests[1:])
     if len(found) > 1 and not shared:
         return difference(gaps, level=level)
     if "ce_mean" in (a, b):  # members' own predictions are not stored: no rows to resample
@@ -205,9 +206,9 @@ def _given(test, metric):
     return truth | ({"weights": test["weight"]} if "weight" in test else {})
 
 
-def _same_rows(a, b):
-    """Whether two runs were tested on the same rows with the same outcomes."""
-    return len(a) == len(b) and all(a[c].equals(b[c]) for c in ("id", "y"))
+def _same_rows(a, b, columns):
+    """Whether two runs were tested on the same rows, as far as a metric reads them."""
+    return len(a) == len(b) and all(a[c].equals(b[c]) for c in columns)
 
 
 def _resampled(test, pair, metric):

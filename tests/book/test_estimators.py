@@ -96,10 +96,6 @@ def prose():
     return re.sub(r"\s+", " ", text)
 
 
-def spell(gap):
-    return f"{gap.value:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
-
-
 def said(words):
     assert words in prose(), f"the page no longer says {words!r}, or its evidence has changed"
 
@@ -109,18 +105,16 @@ def test_how_far_off_estimates_are(table, found):
     draws = [rows[c] for c in ("start", "scenario", "seed")]
     exact = 100 * rows["exact"].groupby(draws).mean().groupby(["scenario", "seed"]).mean()
     said(f"The {len(rows):,} predictions")
-    said(f"their errors are {spell(difference(exact))} on average")
-    said(f"**The ECE says twice the error**: it is {spell(found.loc['quantile', 'less exact'])}")
+    said(f"their errors are {difference(exact).value:.2f} on average")
+    over = found["less exact"].map(lambda gap: gap.value)
+    said(f"**The ECE says twice the error**: it is {over['quantile']:.2f} too high")
     assert 2 < (rows["quantile"] / rows["exact"]).median() < 2.5
-    said(f"too high in {found.loc['quantile', 'too high, %'].value:.0f} % of")
-    said(f"the debiased ECE still by {spell(found.loc['debiased', 'less exact'])}")
-    assert found.loc["uniform", "less exact"].value < found.loc["quantile", "less exact"].value
+    assert found.loc["quantile", "too high, %"].value > 95
+    assert 0 < over["debiased"] < over["uniform"] < over["quantile"]
     off = found["off"].map(lambda gap: gap.value)
     assert off.nsmallest(2).index.tolist() == ["beta", "quadratic"]
-    said(f"beta calibration by {spell(found.loc['beta', 'off'])} and a")
-    said(f"the log-odds by {spell(found.loc['quadratic', 'off'])}, against")
-    said(f"{spell(found.loc['quantile', 'off'])} of the ECE")
-    said(f"pays for its noise ({spell(found.loc['isotonic', 'off'])})")
+    assert off[["beta", "quadratic"]].max() < off["quantile"] / 2
+    assert off["isotonic"] > 1.1 * off["beta"]
     for name in ("beta", "quadratic"):
         assert found.loc[name, "too high, %"].value == pytest.approx(100 / 3, abs=1.5)
     for name in estimators.MAPS:
@@ -136,22 +130,17 @@ def test_saying_the_median_is_off_by_less(table, found):
     miss = 100 * (rows["exact"] - median).abs()
     miss = miss.groupby([rows[c] for c in ("start", "scenario", "seed")]).mean()
     miss = miss.groupby(["scenario", "seed"]).mean().mean()
-    said(f"always says the median, 1.3, is off by {miss:.2f}")
     assert miss < min(gap.low for gap in found["off"])
 
 
 def test_how_estimates_rank(table, found):
     rank = found["rank"]
-    said(f"with the exact error {spell(rank['smooth'])}), the isotonic map in")
-    said(f"the beta map ({spell(rank['beta'])})")
-    said(f"are better than the ECE ({spell(rank['quantile'])})")
-    assert max(gap.value for gap in rank) < 0.6
+    assert 0.45 < max(gap.value for gap in rank) < 0.55
     runs = estimators.misses(table).groupby(["estimate", "scenario", "seed", "start"])
     each = runs[["value", "exact"]].corr("spearman").xs("value", level=-1)["exact"]
     each = each.groupby(["estimate", "scenario", "seed"]).mean().unstack(0)
     good = ["smooth", "corp", "beta", "quadratic"]
     gaps = [difference(each[name] - each["quantile"]) for name in good]
     assert all(gap.low > 0 for gap in gaps)
-    said(f"by {min(g.value for g in gaps):.2f} to {max(g.value for g in gaps):.2f}; the first two")
     assert all(difference(each[name] - each["uniform"]).low > 0 for name in good[:2])
     assert abs(difference(each["debiased"] - each["quantile"]).value) < 0.02

@@ -1,6 +1,5 @@
 """Guards of the sentences of book/ablations: each recomputes from results/ what a section says."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -61,18 +60,9 @@ def test_from_the_beginning():
     assert abs(difference(wide["cape_bin"] - mean).value) < 0.0005
 
 
-def spell(gap):
-    return f"{gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]"
-
-
-def the_page():
-    text = (RESULTS.parent / "book" / "ablations.py").read_text(encoding="utf-8")
-    return re.sub(r"\s+", " ", text.replace("\n# ", " "))
-
-
 @pytest.mark.parametrize(("data", "seeds"), [("drawn v3", 5), ("utkface", 3)])
 def test_from_which_network_it_starts(data, seeds):
-    text, table = the_page(), read_study(RESULTS, "starts", data=data)
+    table = read_study(RESULTS, "starts", data=data)
     for part, own in table.groupby("part"):  # the picture's description: every interval holds 0
         gaps = compare(own, f"ce_finetuned, {part}").query("label == 'CaPE (bin)'")
         assert len(gaps) == 2 and (gaps["low"] <= 0).all() and (gaps["high"] >= 0).all()
@@ -80,7 +70,7 @@ def test_from_which_network_it_starts(data, seeds):
     averaged = table[table["part"] == "averaged weights"]
     kept = averaged[averaged["kind"] == "cape_bin"].set_index("scenario")["epoch"].eq(0)
     assert len(kept) == 2 * seeds and (~kept).sum() == (data != "utkface") and kept["linear"].all()
-    table, words = table[table["part"] != "averaged weights"], []
+    table = table[table["part"] != "averaged weights"]
     starts = table.loc[table["kind"] == "cape_bin", "epoch"].eq(0)
     assert data != "utkface" or (starts.sum(), len(starts)) == (12, 18)
     for scenario in ("linear", "discrete"):
@@ -89,13 +79,17 @@ def test_from_which_network_it_starts(data, seeds):
         assert len(mean) == seeds and of.size().eq(3).all()
         own = averaged[averaged["row"].str.startswith("ce_av") & (averaged["scenario"] == scenario)]
         below = difference(mean["cape_bin"] - own.set_index("seed")["mse_p"])
-        words.append(spell(difference(mean["cape_bin"] - mean["ce_finetuned"])))
+        control = difference(mean["cape_bin"] - mean["ce_finetuned"])
+        assert not control.resolved
         gains = [difference(mean["ce"] - mean[k]) for k in ("cape_bin", "ce_finetuned")]
-        words += [spell(gain).replace("+", "") for gain in gains]
         told = {("drawn v3", "linear"), ("utkface", "discrete")}
         assert below.resolved == ((data, scenario) in told)
-        words += [spell(below).replace("+", "")] * (below.resolved or data == "utkface")
-    assert [word for word in words if word not in text] == []
+        if data == "utkface":
+            assert max(-control.low, control.high) < 0.025
+            assert not any(gain.resolved for gain in gains)
+        else:
+            shares = [gain.value / mean["ce"].mean() for gain in gains]
+            assert all(gain.low > 0 for gain in gains) and 0.08 < min(shares) < max(shares) < 0.13
 
 
 def test_strengths():
@@ -128,6 +122,7 @@ def test_better_targets():
     own = 100 * read_study(RESULTS, "targets").query("row == 'ce'")["mse_p"].mean()
     assert round(own, 2) == 3.73
     assert says(table.loc["ce_averaged"], 1.10, 2.02, 0.18)
+    assert -table.loc["ce_averaged", "value"] / own == pytest.approx(0.3, abs=0.02)
     assert says(table.loc["distilled"], 1.15, 2.15, 0.15)
     assert round(table.loc["distilled", "cost"], 1) == 3.9
     assert ((table["low"] > 0) | (table["high"] < 0)).sum() == 5
@@ -203,11 +198,10 @@ def test_stopping():
     table = found("stopping", "val CE")
     kept = table[table["part"] == "kept"].drop("last")
     assert ((kept["low"] <= 0) & (kept["high"] >= 0)).all()
-    assert table.loc["last", "low"] > 0 and round(table.loc["last", "mean"], 1) == 12.7
-    own = read_study(RESULTS, "stopping").query("row == 'val CE'")["mse_p"].mean()
-    assert round(100 * own, 1) == 4.0
+    own = 100 * read_study(RESULTS, "stopping").query("row == 'val CE'")["mse_p"].mean()
     means = table["mean"]
-    assert round(means["last, platt"], 1) == 3.4 and round(means["last, cape"], 1) == 11.4
+    assert table.loc["last", "low"] > 0 and means["last"] / own == pytest.approx(3, abs=0.3)
+    assert means["last, platt"] < own and means["last, cape"] > 0.85 * means["last"]
     after = found("stopping", "val CE, platt").loc["last, platt"]
     assert after["low"] < 0 < after["high"]
 
@@ -244,23 +238,23 @@ def test_steps():
 
 
 def test_steps_on_photographs():
-    table, text = read_study(RESULTS, "steps", data="utkface"), the_page()
+    table = read_study(RESULTS, "steps", data="utkface")
     wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
     calibrated = ["15 bins", "50 bins", "200 bins", "kernel"]
     shares = 100 * wide["share"][calibrated]
-    assert f"between {shares.min().min():.0f} and {shares.max().max():.0f} %" in text
+    assert shares.min().min() > 200 / 3
     means = (100 * wide["share"]).groupby("scenario").mean()
-    for row in ("15 bins", "outcomes", "averaged weights"):
-        linear, discrete = means[row]["linear"], means[row]["discrete"]
-        assert f"{linear:.0f} % in Linear and {discrete:.0f} % in Discrete" in text
+    assert means["outcomes"].max() < 50 and means["averaged weights"].max() < 15
+    coarse = difference(wide["share"]["200 bins"] - wide["share"]["15 bins"])
+    assert coarse.low < 0 < coarse.high
     for scenario in ("linear", "discrete"):
         share, grouping = wide.loc[scenario]["share"], wide.loc[scenario]["grouping"]
         assert len(share) == 3
         more = difference(share["15 bins"] - share["outcomes"])
-        assert more.text(digits=0).replace("+", "") in text and more.low > 0
+        assert more.low > 0
         change = {row: difference(grouping[row] - grouping["start"]) for row in grouping}
         gain = difference(grouping["start"] - grouping["averaged weights"])
-        assert gain.text().replace("+", "") in text
+        assert gain.value > 0 and (gain.low > 0) == (scenario == "discrete")
         for row in calibrated:
             assert abs(change[row].value) < 0.0003, (scenario, row, change[row])
 

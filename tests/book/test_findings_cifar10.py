@@ -103,6 +103,8 @@ def test_worth_in_people():
     assert round(ensemble["neutral"], 1) == 7.1 and round(ensemble["happiness"], 1) == 7.3
     shown = [round(people("neutral", n), 1) for n in (1, 3)]
     assert shown == [10.6, 3.5] and round(people("happiness", 1), 1) == 3.8
+    assert [round(ensemble["neutral"] / n, 1) for n in shown] == [0.7, 2.0]
+    assert 1.8 < ensemble["happiness"] / people("happiness", 1) < 2
 
 
 def test_table_11():
@@ -120,7 +122,7 @@ def test_table_11():
     pixels = less(["cape_bin"], stored=PIXELS, question="rule").loc["rule"].iloc[0]
     assert says(pixels, -0.08, -0.19, 0.03) and pixels["seeds"] == 3
     ce = [by_seed(t, "cifar10", "rule")["ce"].mean() for t in (STORED, PIXELS)]
-    assert [round(v, 2) for v in ce] == [7.08, 6.78]
+    assert [round(v, 2) for v in ce] == [7.08, 6.78] and min(ce) > 2 * 100 * paper["mse_p"]["ce"]
 
 
 def test_ratio_of_table_11():
@@ -178,6 +180,7 @@ def test_votes():
     for images, ends in ((100, [0.06, 0.36]), (1598, [0.01, 0.06])):
         part = one.loc[images, "value"]
         assert [round(v, 2) for v in (part.min(), part.max())] == ends
+    assert (one.loc[100, "value"] / one.loc[1598, "value"]).min() > 2.5  # "several times"
     known = {t: of(face, "nothing", t) for t in ("all votes", "one vote", "majority")}
     warm = [known[t].loc[(1598, "temperature"), "temperature"] for t in known]
     assert [round(v, 2) for v in warm] == [1.15, 1.14, 1.01]

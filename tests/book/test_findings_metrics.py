@@ -47,13 +47,13 @@ def check_methods(table):
     rows = table.query("kind == 'method' and target == 'mse_p'").set_index(["metric", "scenario"])
     assert (rows["seeds"] == 5).all()
     brier, nll = (rows.loc[name, "pearson"].drop("centered").min() for name in ("brier", "nll"))
-    said(f"by {brier:.2f} or more in four scenarios, and NLL by {nll:.2f} or more")
-    ends = ["pearson", "low", "high"]
-    said("Brier has {:.2f} [{:.2f}, {:.2f}]".format(*rows.loc[("brier", "centered"), ends]))
-    said("ECE in Sigmoid {:.2f} [{:.2f}, {:.2f}]".format(*rows.loc[("ece", "sigmoid"), ends]))
+    said(f"by {brier:.2f} or more in four scenarios, and NLL nearly as well")
+    assert nll > 0.8 and rows.loc[("brier", "centered"), "pearson"] < 0.8
+    low, high = rows.loc[("ece", "sigmoid"), ["low", "high"]]
+    assert low < 0 < high  # not at all
     errors = rows.loc[["ece", "mce", "ks"], "pearson"].unstack()
-    said(f"at most {errors.drop(columns='skewed').max().max():.2f}, and ECE")
-    said("in Skewed ECE has {ece:.2f} and KS {ks:.2f}".format(**errors["skewed"]))
+    assert errors.drop(columns="skewed").max().max() < 0.7
+    assert errors.loc[["ece", "ks"], "skewed"].min() > 0.95
 
 
 def test_across_methods_proper_scores_follow_the_truth_and_calibration_errors_do_not(table):
@@ -63,7 +63,6 @@ def test_across_methods_proper_scores_follow_the_truth_and_calibration_errors_do
     models = study.collect_models(stored().query("task == 'skewed'"))
     proper = study.correlations(models[~models["name"].isin(["focal", "entropy"])])
     proper = proper.query("kind == 'method' and target == 'mse_p'").set_index("metric")["pearson"]
-    said(f"Without them ECE has {proper['ece']:.2f}.")
     assert proper[["ece", "mce", "ks"]].max() < 0.35 and proper["brier"] > 0.9
     assert apart.min() > 0.001 and apart.max() < 0.0025
 
@@ -71,7 +70,7 @@ def test_across_methods_proper_scores_follow_the_truth_and_calibration_errors_do
 def test_across_epochs_nearly_everything_goes_together(table):
     found = spans(table, "epoch")
     brier, ece = found.loc[["brier", "ece"], "min"]
-    said(f"Brier has {brier:.2f} and more, ECE {ece:.2f} and more")
+    assert brier > 0.98 and ece > 0.6
     assert set(leaders(table, "epoch").values()) == {"brier"}
     assert set(leaders(table, "epoch", "kl_p").values()) == {"nll"}
 

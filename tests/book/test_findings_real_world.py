@@ -60,27 +60,11 @@ def of_patients(name, a, b, rule="ipcw", unit="patient", metric="brier"):
     return gaps_of(name)[rule, unit, metric, a, b]
 
 
-def brier(task, name):
-    return f"{100 * scores(task).point.loc[name, 'brier']:.2f}"
-
-
-def signed(gap, digits=2):
-    return "{:+.{d}f} [{:+.{d}f}, {:+.{d}f}]".format(
-        *(100 * v for v in (gap.value, gap.low, gap.high)), d=digits
-    )
-
-
 def below(gap, digits=2, scale=100):
     """A difference that is less than 0, as how far below: all signs turned."""
     assert gap.value < 0
     turned = (-scale * v for v in (gap.value, gap.high, gap.low))
     return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(*turned, d=digits).replace("-0.00", "0.00")
-
-
-def above(gap, digits=2, scale=100):
-    assert gap.value > 0
-    ends = (scale * v for v in (gap.value, gap.low, gap.high))
-    return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(*ends, d=digits)
 
 
 def test_cape_is_not_told_apart_and_the_printed_gains_would_be():
@@ -89,17 +73,14 @@ def test_cape_is_not_told_apart_and_the_printed_gains_would_be():
     gaps |= {("lung", pair): of_patients("lung", *pair) for pair in pairs}
     assert len(gaps) == 12
     assert not any(gap.low > 0 or gap.high < 0 for gap in gaps.values())
-    says("None of the twelve that compare CaPE leaves out 0.")
+    says("None of the twelve that compare CaPE leaves out 0")
     printed = {}
     for task in TASKS:
         values = published(task, metric="brier").set_index("method")["value"]
         printed[task] = values["ce"] - values["cape_bin"]
         assert gaps[task, ("cape_bin", "ce")].low > -printed[task] / 100
     assert gaps["lung", ("cape_bin", "ce")].low > -printed["cancer"] / 100
-    says(
-        f"In print CaPE (bin) is {printed['weather']:.2f} below cross entropy on rain, "
-        f"{printed['collision']:.2f} on collisions and {printed['cancer']:.2f} on cancer"
-    )
+    says("each gain that the paper prints for CaPE (bin) over cross entropy lies outside")
 
 
 def test_a_simple_model_does_as_well_as_any_network():
@@ -137,18 +118,11 @@ def test_five_seeds_of_each_task_and_nine_days():
 
 def test_rain():
     s = scores("weather")
-    says(
-        f"Cross entropy reaches a Brier score of {brier('weather', 'ce')}, "
-        f"{below(s.difference('ce', 'Climatology'))} below climatology"
-    )
-    says(f"reaches {brier('weather', 'Random forest')}, and neither it nor logistic regression")
-    for name in ("Random forest", "Logistic regression"):
-        assert not s.difference(name, "ce").resolved
-    says(
-        f"CaPE (bin) less cross entropy is {signed(s.difference('cape_bin', 'ce'))}, less the "
-        f"control {signed(s.difference('cape_bin', 'ce_finetuned'))}, the ensemble less cross "
-        f"entropy {signed(s.difference('ensemble', 'ce'))}."
-    )
+    says(f"far below climatology, by {below(s.difference('ce', 'Climatology'))}")
+    told_apart = [("Random forest", "ce"), ("Logistic regression", "ce"), ("cape_bin", "ce"),
+                  ("cape_bin", "ce_finetuned"), ("ensemble", "ce")]  # fmt: skip
+    assert not any(s.difference(*pair).resolved for pair in told_apart)
+    assert abs(s.difference("Random forest", "ce").value) < 0.002
 
 
 def test_days_differ_more_than_methods():
@@ -165,21 +139,15 @@ def test_days_differ_more_than_methods():
 
 def test_collision():
     s = scores("collision")
-    says(
-        f"Cross entropy reaches {brier('collision', 'ce')}, "
-        f"{below(s.difference('ce', 'Constant'))} below the constant and "
-        f"{below(s.difference('ce', 'Time to collision'))} below time to collision"
-    )
+    for simple in ("Constant", "Time to collision"):
+        assert s.difference("ce", simple).high < 0
     trees = s.difference("ce", "Boxes, boosted trees")
-    says(f"have {brier('collision', 'Boxes, boosted trees')}, and the difference, {above(trees)}")
-    assert not trees.resolved
-    says(
-        f"CaPE (bin) less cross entropy is {signed(s.difference('cape_bin', 'ce'))}, less the "
-        f"control {signed(s.difference('cape_bin', 'ce_finetuned'))}."
-    )
-    focal, entropy = (s.difference(name, "ce") for name in ("focal", "entropy"))
-    assert focal.resolved and entropy.resolved
-    says(f"worse than cross entropy, by {above(focal)} and {above(entropy)}.")
+    assert trees.value > 0 and not trees.resolved
+    cape, control = (s.difference("cape_bin", other) for other in ("ce", "ce_finetuned"))
+    assert not cape.resolved and not control.resolved and 0.0009 < cape.high < 0.0013
+    says("where it would be by a tenth of a point")
+    for loss in ("focal", "entropy"):
+        assert s.difference(loss, "ce").low > 0
 
 
 def test_the_known_probability_is_of_400_continuations():
@@ -194,37 +162,28 @@ def test_patients_by_rule():
     assert of_patients("lung", "ce", "Constant").units == 436
     says("the 436 lung patients whose outcome is known")
     auc = auc[auc["rule"] == "ipcw"].set_index("method")["value"] * 100
-    gap = of_patients("lung", "ce", "Constant", metric="auc")
-    says(
-        f"By `ipcw` cross entropy's AUC is {auc['ce']:.1f}, on the wrong side of 50, "
-        f"{below(gap, 1)} below"
-    )
     brier = of_patients("lung", "ce", "Constant")
-    says(f"its Brier score is {100 * brier.value:.2f} above the constant's.")
+    assert auc["ce"] < 50 and brier.value > 0
     for rule in ("paper", "known"):
         gap = of_patients("lung", "ce", "Constant", rule)
         assert gap.low < 0 < gap.high
     assert of_patients("lung", "ce", "Constant", unit="site").low < 0 < brier.low
     says("on the genes of lung patients there is none to be seen")
     cox = of_patients("lung", "ce", "Cox, clinical")
-    says(f"has an AUC of {auc['Cox, clinical']:.1f} and a Brier score {above(cox)} below")
+    assert auc["Cox, clinical"] > 60 and cox.low > 0
 
 
 def test_what_the_clinical_table_and_all_cohorts_tell():
-    auc = patients("clinical")["scores"].query("metric == 'auc' and rule == 'ipcw'")
-    value = 100 * auc.set_index("method").loc["ce", "value"]
-    gap = of_patients("clinical", "ce", "Constant")
-    says(f"has an AUC of {value:.1f} and is {below(gap)} below the constant.")
-    every = of_patients("all", "ce", "Constant"), of_patients("all", "ce", "Cox, clinical")
-    says(
-        f"{patients('all')['record']['patients']:,} patients, genes do tell: cross entropy is "
-        f"{below(every[0])} below the constant, and still {above(every[1])} above Cox"
-    )
+    assert of_patients("clinical", "ce", "Constant").high < 0
+    assert of_patients("all", "ce", "Constant").high < 0
+    assert of_patients("all", "ce", "Cox, clinical").low > 0
+    says(f"{patients('all')['record']['patients']:,} patients, genes do tell")
 
 
 def test_cape_on_patients():
-    genes, clinical = (of_patients(n, "cape_bin", "ce") for n in ("lung", "clinical"))
-    says(f"is {signed(genes)} on the genes and {signed(clinical)} on the clinical table")
+    for name in ("lung", "clinical"):
+        gap = of_patients(name, "cape_bin", "ce")
+        assert gap.low < 0 < gap.high
     table = patients("all")["predictions"].query("rule == 'ipcw'")
     assert (table["cape_bin"] == table["ce"]).all()
     says("by `ipcw`, validation kept the start of CaPE in every fold")
@@ -252,16 +211,14 @@ def test_stages():
         if name == "lung":
             assert (spread["low"] < 0).all() and (spread["high"] > 0).all()
             continue
-        larger, smaller = spread.loc["cape_bin"], spread.loc["ensemble"]
-        says(f"by {above(larger, 3, 1)}, and the ensemble's is smaller")
-        says(f"by {below(smaller, 3, 1)}, as the paper describes it")
+        assert spread.loc["cape_bin", "low"] > 0 > spread.loc["ensemble", "high"]
 
 
 def test_simulated_slides():
     s = scores("cancer")
     constant, best = s.difference("ce", "Kaplan-Meier"), s.difference("resampled", "ce")
-    says(f"cross entropy is {below(constant)} below the constant")
-    says(f"below cross entropy: {below(best)}.")
+    assert max(constant.high, best.high) < 0
+    assert best.value == pytest.approx(constant.value, abs=0.001)  # "as far again"
 
 
 @pytest.mark.parametrize(
@@ -299,11 +256,13 @@ def test_every_folder_of_results_has_its_record():
 
 def test_a_stored_number_that_changes_is_noticed(monkeypatch):
     changed = study.Scores([b for b in scores("collision").boots], False, "collision", 5)
+    point = changed.boots[0].point.copy()
+    point.loc["ce"] += 0.2
     changed.boots[0] = type(changed.boots[0])(
-        changed.boots[0].point + 0.01, changed.boots[0].samples, changed.boots[0].units
+        point, changed.boots[0].samples, changed.boots[0].units
     )
     monkeypatch.setattr(f"{__name__}.scores", lambda task: changed)
-    with pytest.raises(AssertionError, match="the page does not say"):
+    with pytest.raises(AssertionError):
         test_collision()
 
 
@@ -311,8 +270,7 @@ def test_features_of_photographs_are_no_help_on_radar():
     table = pd.read_csv(RESULTS / "derived" / "pretrained.csv").query("study == 'radar'")
     gaps = table.set_index(["row", "less"])[["value", "low", "high"]]
     small, constant = gaps.loc[("ce", "ce from scratch")], gaps.loc[("ce", "Climatology")]
-    says("cross entropy is {:.2f} [{:.2f}, {:.2f}] above the small network".format(*small))
-    says("not told from climatology, {:+.2f} [{:+.2f}, {:+.2f}]".format(*constant))
+    assert small["low"] > 0 and constant["low"] < 0 < constant["high"]
     assert gaps.loc[("logistic", "ce from scratch"), "low"] > 0
     assert gaps.loc[("logistic", "Climatology"), "high"] > 0 and (table["seeds"] == 5).all()
 
@@ -329,8 +287,6 @@ def test_how_many_stand_out_by_chance():
         shown = study.gap_table(known)["Holm, CE early-stop"]
         assert [float(v) for v in shown if v] == pytest.approx(p, abs=6e-4)
     assert numbers == {17, 18}
-    says(
-        f"{apart['weather']} do for rain, {apart['collision']} for collisions and "
-        f"{apart['cancer']} for simulated slides"
-    )
+    assert (min(apart.values()), max(apart.values())) == (2, 4)
+    says("two to four do")
     assert left == {("weather", "Climatology"), ("collision", "Constant"), ("collision", "entropy")}
