@@ -13,8 +13,10 @@ import lzma
 import os
 import posixpath
 import re
+import stat
 import tarfile
 import tokenize
+import unicodedata
 import zipfile
 import zlib
 from collections import Counter, defaultdict
@@ -35,10 +37,19 @@ LIMIT = 256 * 2**20
 
 LINKED = "a link to a folder"
 
+HIDDEN = re.compile(
+    r"(^|/)(\.|(__MACOSX|__pycache__|_temporary|_delta_log|@eaDir|#recycle|\$RECYCLE\.BIN)/)",
+    re.IGNORECASE,
+)
+"""Files and folders that a system or a program keeps for itself. Cameras begin names with "_"."""
+
 PACKED = re.compile(
     r"(?<=.)\.(zip|tgz|tbz2?|txz|tar(\.(gz|bz2|xz|zst))?|np[yz]|h5|hdf5|zarr)$", re.IGNORECASE
 )
 """Endings of archives and arrays, which are no part of what is in them is called."""
+
+ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar")
+"""Endings of archives, which are not looked into where they lie among the images."""
 
 ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 """Endings of files that hold images as one array."""
@@ -59,8 +70,8 @@ class Listing:
         Its own name, without an ending.
     files : dict of str to object
         Name of each file, and the place of its content for `read_files` (in a folder the name, as
-        files may be added while it is read); of a name that an archive has twice the last counts,
-        as when unpacking.
+        files may be added while it is read; of a link in an archive that of its target); of a name
+        that an archive has twice the last counts, as when unpacking.
     skipped : dict of str to str
         What is never read, and why: links that lead out or to a folder, files of more than
         256 MiB, devices.
@@ -73,16 +84,19 @@ class Listing:
     def pictures(self):
         """Return the names of all images, of `files` and `skipped`; hidden ones are none."""
         names = (name for name in [*self.files, *self.skipped] if PICTURE.search(name))
-        return sorted(name for name in names if not _hidden(name))
+        return sorted(name for name in names if not HIDDEN.search(name))
 
     def left_out(self):
         """Return a sentence on what is no image, empty where there is no such file."""
         rest = Counter(
-            "hidden" if _hidden(name) else PurePosixPath(name).suffix.lower() or "without an ending"
+            "hidden" if HIDDEN.search(name) else PurePosixPath(name).suffix.lower()
             for name in self.files
-            if _hidden(name) or not PICTURE.search(name)
+            if HIDDEN.search(name) or not PICTURE.search(name)
         )
-        kinds = [f"{count:,} {kind}" for kind, count in sorted(rest.items())]
+        kinds = [
+            f"{count:,} {kind or 'without an ending'}" + " (unpack them)" * (kind in ARCHIVES)
+            for kind, count in sorted(rest.items())
+        ]
         kinds += [f"{n!r}: {why}" for n, why in self.skipped.items() if not PICTURE.search(n)]
         return f"Left out, since they are no images: {'; '.join(kinds)}." if kinds else ""
 
@@ -93,7 +107,8 @@ def list_files(path):
     Parameters
     ----------
     path : path-like
-        A folder, a tar (compressed or not) or a zip, told by its content and not its ending.
+        A folder, a tar (compressed or not) or a zip, told by its content and not its ending; or
+        one image.
 
     Returns
     -------
@@ -109,15 +124,32 @@ def list_files(path):
         damaged, or has names that lead out of it.
     """
     path = Path(path)
-    files, skipped = {}, {}
+    files, skipped, links = {}, {}, {}
     with _entries(path) as entries:
-        for place, name, size, problem, _ in entries:
-            if name.startswith("/") or name.split("/")[0] == "..":
+        for place, name, size, problem, link, _ in entries:
+            if _leads_out(name):
                 raise ValueError(f"{str(path)!r} is refused: the name {name!r} leads out of it.")
             if size > LIMIT:
                 problem = f"{size:,} bytes are more than the {LIMIT:,} allowed"
-            kept, value = (files, place) if problem is None else (skipped, problem)
-            kept[name] = value
+            for kind in (files, skipped, links):
+                kind.pop(name, None)  # the last counts
+            if problem:
+                skipped[name] = problem
+            elif link:
+                links[name] = link
+            else:
+                files[name] = place
+    folders = {str(place) for name in files if links for place in PurePosixPath(name).parents}
+    for name, target in links.items():
+        for _ in range(40):  # from link to link, and in a circle no further
+            target = links.get(target, target)
+        if target in files:
+            files[name] = files[target]
+        elif _leads_out(target):
+            skipped[name] = "a link that leads out"
+        else:
+            other = skipped.get(target, "a link to no file")
+            skipped[name] = LINKED if target in folders else other
     return Listing(plain_name(path), files, skipped)
 
 
@@ -172,11 +204,12 @@ def checksum(path, listing, names):
 
 
 def match_names(paths, listing):
-    """Find the file that each path of a table means, exactly or not at all.
+    """Find the file that each path of a table means, and no other.
 
     A path is relative to the folder, or starts higher up: in a folder of the same name, or in one
     that all paths share. A name without folders is enough where one file has it. The ending may
-    be missing.
+    be missing. Where no file is spelt so, one counts that alone differs in nothing but capitals
+    or in how accents are composed, as systems disagree about both.
 
     Parameters
     ----------
@@ -192,45 +225,63 @@ def match_names(paths, listing):
     reasons : list of str or None
         Why there is none.
     """
-    known = defaultdict(set)
+    known, alike = defaultdict(set), defaultdict(set)
     for name in listing.files:
-        for spelt in (name, PICTURE.sub("", name)):
+        for spelt in {name, PICTURE.sub("", name)}:
             known[spelt].add(name)
-            known["/" + posixpath.basename(spelt)].add(name)  # without its folders
+            if not HIDDEN.search(name):
+                known["/" + posixpath.basename(spelt)].add(name)  # without its folders
+    for spelt, names in known.items():
+        alike[_folded(spelt)] |= names
     split = [str(path).replace("\\", "/").split("/") for path in paths]
     split = [[part for part in parts if part not in ("", ".")] for parts in split]
     shared = posixpath.commonprefix([parts[:-1] for parts in split if parts])
-    found = [_match(parts, shared, known, listing) for parts in split]
+    found = [_match(parts, shared, known, alike, listing) for parts in split]
     return [name for name, _ in found], [reason for _, reason in found]
 
 
-def _match(parts, shared, known, listing):
+def _folded(text):
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def _match(parts, shared, known, alike, listing):
     """The file of one path and None, or None and the reason."""
     if ".." in parts:
         return None, "its path leads out of the folder"
-    starts = [0, *(k for k in range(1, len(parts)) if parts[k - 1] == listing.root)]
+    root = _folded(listing.root)
+    starts = [0, *(k for k in range(1, len(parts)) if _folded(parts[k - 1]) == root)]
     starts += [k for k in range(1, len(shared) + 1) if parts[:k] == shared[:k]]
-    for spelt in ("/".join(parts[k:]) for k in starts):
+    spellings = ["/".join(parts[k:]) for k in starts]
+    for spelt in spellings:
         if spelt in listing.skipped:
             return None, listing.skipped[spelt]
-        names = {spelt} if spelt in listing.files else known.get("/" * (len(parts) == 1) + spelt)
+        if spelt in listing.files:
+            return spelt, None
+    alone = "/" * (len(parts) == 1)
+    for names in (
+        *(known.get(alone + spelt) for spelt in spellings),
+        *(alike.get(_folded(alone + spelt)) for spelt in spellings),
+    ):
         if names:
             several = f"{len(names)} files have this name"
             return (None, several) if len(names) > 1 else (*names, None)
     return None, "there is no such file"
 
 
-def _hidden(name):
-    return any(part.startswith(".") or part == "__MACOSX" for part in name.split("/"))
+def _leads_out(name):
+    return name.startswith("/") or name.split("/")[0] == ".."
 
 
 @contextlib.contextmanager
 def _entries(path):
-    """Give place, name, size, problem and reading of each entry, and what is wrong with it all."""
+    """Give place, name, size, problem, target if it is a link, and reading of each entry."""
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r} does not exist.")
     if path.is_dir():
         yield ((entry[0], *entry) for entry in _folder(path.resolve()))
+        return
+    if PICTURE.search(path.name):
+        yield [(path.name, path.name, path.stat().st_size, None, None, path.read_bytes)]
         return
     try:
         entries = _zip(path) if zipfile.is_zipfile(path) else _tar(path)
@@ -255,7 +306,7 @@ def _folder(root):
         found |= {file: _problem(file, root) for file in files}
     for file, problem in sorted(found.items()):
         size = file.stat().st_size if problem is None else 0
-        yield file.relative_to(root).as_posix(), size, problem, file.read_bytes
+        yield file.relative_to(root).as_posix(), size, problem, None, file.read_bytes
 
 
 def _problem(file, root):
@@ -272,12 +323,14 @@ def _problem(file, root):
 def _tar(path):
     with tarfile.open(path) as archive:
         for member in archive:
-            known = member.isfile() or member.islnk() or member.issym()
-            problem = None if known else "neither a file nor a link"
-            # Of a link, what it leads to, if inside.
+            name = posixpath.normpath(member.name)
+            linked = member.islnk() or member.issym()
+            above = posixpath.dirname(name) if member.issym() else ""  # a hard one's from the top
+            link = posixpath.normpath(posixpath.join(above, member.linkname)) if linked else None
+            problem = None if linked or member.isfile() else "neither a file nor a link"
             read = lambda member=member: archive.extractfile(member).read()  # noqa: E731
             if not member.isdir():
-                yield posixpath.normpath(member.name), member.size, problem, read
+                yield name, 0 if linked else member.size, problem, link, read
         if isinstance(archive.fileobj, io.BufferedReader):  # a cut between files passes for the end
             archive.fileobj.seek(-1024, os.SEEK_END)
             if any(archive.fileobj.read()):
@@ -291,7 +344,12 @@ def _zip(path):
                 raise zipfile.BadZipFile("a file without a name")
             if not member.is_dir():
                 name = posixpath.normpath(member.filename.replace("\\", "/"))
-                yield name, member.file_size, None, partial(archive.read, member)
+                link = None
+                if stat.S_ISLNK(member.external_attr >> 16) and member.file_size < 4096:
+                    target = os.fsdecode(archive.read(member))
+                    link = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+                size = 0 if link else member.file_size
+                yield name, size, None, link, partial(archive.read, member)
 
 
 def is_array(path, key=None):

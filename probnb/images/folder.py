@@ -11,6 +11,7 @@ import hashlib
 import io
 import logging
 import re
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,7 @@ def load_images(
     if "split" in table and outcomes is not None:
         table["split"] = read_parts(table["split"], f"column {columns.get('split', 'split')!r}")
     bad = table.loc[table["reason"].notna(), ["name", "reason"]]
+    notes.insert(0, f"{len(table) - len(bad):,} of {len(table):,} images were read.")
     _judge(bad, len(table), unreadable, notes)
     table = table[table["reason"].isna()].reset_index(drop=True).astype({"row": int})
     parts = _divide(table, seed, notes)
@@ -215,7 +217,8 @@ def outcome_folders(listing, positive=None):
         Which folder is which.
     """
     table = pd.DataFrame({"path": listing.pictures()}, dtype=object)  # names need not be Unicode
-    parts = [name.split("/") for name in table["path"]]
+    parts = [unicodedata.normalize("NFC", name).split("/") for name in table["path"]]
+    positive = positive and unicodedata.normalize("NFC", str(positive))
 
     def folders(depth):
         return np.array([p[depth] if len(p) > depth + 1 else "" for p in parts], dtype=object)
@@ -230,17 +233,25 @@ def outcome_folders(listing, positive=None):
             depth += 1
         labels = sorted({*folders(depth)} - {""})
         one = positive_label(positive, labels)
+        inside = folders(depth) != ""
+        zero = next(label for label in labels if label != one)
+        notes = [f"Read the images of two folders: {one} is outcome 1, {zero} is outcome 0."]
+        for below in range(depth + 1, max(map(len, parts))) if "split" not in table else ():
+            named = parts_of(folders(below)[inside])
+            if None not in named and len({*named}) > 1:  # cats/train, cats/test
+                table.loc[inside, "split"] = read_parts(folders(below)[inside], "folders")
+            elif len({*named} - {None}) > 1:
+                few = f"{len(named) - named.count(None):,} of {len(named):,} images lie"
+                notes.append(f"Only {few} in folders for training and test, which are not used.")
     except ValueError as error:
+        left = f" {listing.left_out()}".rstrip()
         raise ValueError(
-            f"images: without a table of outcomes, there must be a folder for each; {error}"
+            f"images: without a table of outcomes, there must be a folder for each; {error}{left}"
         ) from None
     table["y"] = (folders(depth) == one).astype(float)
-    zero = next(label for label in labels if label != one)
-    notes = [f"Read the images of two folders: {one} is outcome 1, {zero} is outcome 0."]
-    outside = folders(depth) == ""
-    if outside.any():
-        notes.append(f"{outside.sum():,} images lie in neither folder and are left out.")
-    return table[~outside].reset_index(drop=True), notes
+    if not inside.all():
+        notes.append(f"{(~inside).sum():,} images lie in neither folder and are left out.")
+    return table[inside].reset_index(drop=True), notes
 
 
 def read_parts(values, place):

@@ -28,9 +28,16 @@ from ..pretrained.backbone import portable
 from ..training.batches import full_precision, make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 from .card import model_card
-from .predict import predict_images
+from .predict import image_entries, predict_images
 
-__all__ = ["KeptModel", "check_model_folder", "load_model", "predict_images", "save_model"]
+__all__ = [
+    "KeptModel",
+    "check_model_folder",
+    "image_entries",
+    "load_model",
+    "predict_images",
+    "save_model",
+]
 
 FORMAT = 2
 RECORD, CARD = "model.json", "MODEL_CARD.md"

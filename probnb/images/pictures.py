@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import logging
+from collections import defaultdict
 from itertools import islice
 from pathlib import Path
 
@@ -41,11 +42,11 @@ PIXELS = 89_478_485
 DIM = 32
 """Of 16 bits, the brightest high byte below which an image is refused: 8 to 12 bits were stored."""
 
-VERSION = 2  # raise it when decoding changes, so that older caches are left alone
+VERSION = 3  # raise it when decoding changes, so that older caches are left alone
 BLOCK = 64
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
-_BITS, _PHOTOMETRIC = 258, 262
+_BITS, _PHOTOMETRIC, _SAMPLES, _PLANES, _SIGN = 258, 262, 277, 284, 339
 
 
 def open_picture(content, reduced=None):
@@ -69,7 +70,8 @@ def open_picture(content, reduced=None):
     ------
     ValueError
         With the reason: it cannot be decoded to the end, has more than 89 million pixels, several
-        pages or frames, floats or 32-bit integers, or 16 bits of which only the lowest are used.
+        pages or frames, floats, signed or 32-bit integers, planes that Pillow takes for others, or
+        16 bits of which only the lowest are used.
     """
     try:
         image = Image.open(io.BytesIO(content), formats=_FORMATS)
@@ -82,13 +84,20 @@ def open_picture(content, reduced=None):
             image.draft("RGB", (reduced, reduced))
         tags = dict(getattr(image, "tag_v2", {}))
         deep = content[24] if image.format == "PNG" else max(tags.get(_BITS, (8,)))
+        colour = deep == 8 and tags.get(_PHOTOMETRIC) == 2 and tags.get(_SAMPLES) in (3, 4)
+        if tags.get(_PLANES) == 2 and tags.get(_SAMPLES, 1) > 1 and not colour:
+            raise ValueError("separate planes, other than RGB of 8 bits: save it without planes")
+        if deep == 16 and 2 in tags.get(_SIGN, ()):
+            raise ValueError("signed integers: bring it to 8 bits yourself, you know its range")
         image.load()  # a TIFF turns here, and loses its tag
         with contextlib.suppress(Exception):  # a damaged tag does not make the image unreadable
             ImageOps.exif_transpose(image, in_place=True)
         return _rgb(image, deep == 16, inverted=tags.get(_PHOTOMETRIC) == 0)
     except Image.UnidentifiedImageError:
         film = "HEIC, AVIF or a film: save it as JPEG or PNG" if content[4:8] == b"ftyp" else ""
-        what = film or "not a JPEG, PNG, TIFF, WebP, BMP or GIF"
+        tiff = content[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+        kind = "a TIFF of a kind that is not read: save it with 8 bits, grey or RGB" if tiff else ""
+        what = film or kind or "not a JPEG, PNG, TIFF, WebP, BMP or GIF"
         raise ValueError(what if content else "empty") from None
     except Exception as error:  # what decoders raise on hostile bytes has no common base
         raise ValueError(str(error) or type(error).__name__) from None
@@ -268,8 +277,10 @@ def decode_files(path, listing, size, aspect="stretch", cache_dir=None, names=No
     """
     pictures = listing.pictures() if names is None else names
     names = sorted({name for name in pictures if name in listing.files})
-    places = {listing.files[name]: i for i, name in enumerate(names)}
-    contents = ((places[place], content) for place, content in read_files(path, places))
+    rows = defaultdict(list)  # several, where links lead to one file
+    for i, name in enumerate(names):
+        rows[listing.files[name]].append(i)
+    contents = ((i, content) for place, content in read_files(path, rows) for i in rows[place])
     total = checksum(path, listing, names)
     return _through_cache(names, contents, (size, aspect), total, cache_dir)
 

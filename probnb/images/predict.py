@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from .files import LINKED, PICTURE, is_array, list_files, open_array, read_files
+from .files import LINKED, is_array, list_files, open_array, read_files
 from .pictures import try_to_decode
 
 __all__ = ["image_entries", "predict_entries", "predict_images", "prepared"]
@@ -97,20 +98,21 @@ def image_entries(images, key=None):
         if not n:
             raise ValueError(f"images: {str(path)!r} holds no rows.")
         return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
-    if path.is_file() and PICTURE.search(path.name):
-        return 1, iter([(path.name, path.read_bytes(), None)])
-    listing = list_files(path)
-    pictures = listing.pictures()
-    names = {listing.files[name]: name for name in pictures if name in listing.files}
-    if left := listing.left_out():
-        log.warning("%s", left)
-    unread = [(name, None, reason) for name, reason in listing.skipped.items()
-              if reason == LINKED or name in pictures]  # fmt: skip
+    listing, names = list_files(path), defaultdict(list)  # several, where links lead to one file
+    pictures, left = listing.pictures(), listing.left_out()
+    for name in pictures:
+        if name in listing.files:
+            names[listing.files[name]].append(name)
+    shown, skipped = {*pictures}, listing.skipped.items()
+    unread = [(name, None, why) for name, why in skipped if why == LINKED or name in shown]
     if not names and not unread:
-        raise ValueError(f"images: {str(path)!r} holds no JPEG, PNG, TIFF, WebP, BMP or GIF.")
-    why = "the file cannot be read"
-    found = ((names[place], content, why) for place, content in read_files(path, names))
-    return len(names) + len(unread), chain(unread, found)
+        what = f"holds no JPEG, PNG, TIFF, WebP, BMP or GIF. {left}".rstrip()
+        raise ValueError(f"images: {str(path)!r} {what}")
+    if left:
+        log.warning("%s", left)
+    contents, why = read_files(path, names), "the file cannot be read"
+    found = ((name, content, why) for place, content in contents for name in names[place])
+    return sum(map(len, names.values())) + len(unread), chain(unread, found)
 
 
 def _decode(name, content, reason, model):

@@ -5,14 +5,16 @@ import gzip
 import io
 import lzma
 import os
+import stat
 import struct
 import tarfile
+import unicodedata
 import zipfile
 
 import pytest
 
 from probnb.images import files
-from probnb.images.files import list_files, plain_name, read_files
+from probnb.images.files import list_files, match_names, plain_name, read_files
 
 CONTENT = {"a.jpg": b"one", "sub/b.jpg": b"two" * 1000, "sub/c.txt": b""}
 
@@ -142,7 +144,9 @@ def test_links_in_a_tar(tmp_path):
             tar.addfile(member)
     found, skipped = everything(path)
     inside = {name: b"content" for name in ("sub/a", "sub/b", "c")}
-    assert found == inside | dict.fromkeys(("d", "sub/e", "f")) and not skipped
+    assert found == inside and skipped == dict.fromkeys(
+        ("d", "sub/e", "f"), "a link that leads out"
+    )
 
 
 def test_devices_and_pipes_are_named(tmp_path):
@@ -207,3 +211,136 @@ def test_what_a_folder_is_called_is_all_of_its_name(path, name, tmp_path, monkey
     for here in (".", "", "../scan.2023", "x/.."):
         assert plain_name(here) == "scan.2023"
     assert list_files(".").root == "scan.2023"
+
+
+LINKS = {  # of a name: what it is a link to
+    "soft.jpg": "sub/big.jpg",
+    "sub/beside.jpg": "big.jpg",
+    "chain.jpg": "soft.jpg",
+    "good.jpg": "sub/small.jpg",
+    "sub/up.jpg": "../sub/small.jpg",
+    "to_folder": "sub",
+    "nowhere.jpg": "gone.jpg",
+    "circle.jpg": "circle.jpg",
+    "out.jpg": "../out.jpg",
+    "absolute.jpg": "/etc/passwd",
+}
+
+
+def linked_tar(path, hard=()):
+    with tarfile.open(path, "w") as tar:
+        for name, target in LINKS.items():  # before what they lead to
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            tar.addfile(member)
+        for name, content in (("sub/big.jpg", b"1" * 11), ("sub/small.jpg", b"small")):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        for name, target in hard:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.LNKTYPE, target
+            tar.addfile(member)
+
+
+def linked_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, target in LINKS.items():
+            info = zipfile.ZipInfo(name)
+            info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(info, target)
+        archive.writestr("sub/big.jpg", b"1" * 11)
+        archive.writestr("sub/small.jpg", b"small")
+
+
+def linked_folder(path):
+    (path / "sub").mkdir(parents=True)
+    (path / "sub" / "big.jpg").write_bytes(b"1" * 11)
+    (path / "sub" / "small.jpg").write_bytes(b"small")
+    for name, target in LINKS.items():
+        (path / name).symlink_to(target)
+
+
+@pytest.mark.parametrize("make", [linked_tar, linked_zip, linked_folder])
+def test_a_link_is_what_it_leads_to_in_the_folder_or_named(make, tmp_path, monkeypatch):
+    """A file beyond the limit was read by a link of none; in a zip the link was the picture."""
+    monkeypatch.setattr(files, "LIMIT", 10)
+    make(tmp_path / "x")
+    found, skipped = everything(tmp_path / "x")
+    assert found == dict.fromkeys(("sub/small.jpg", "good.jpg", "sub/up.jpg"), b"small")
+    large = "11 bytes are more than the 10 allowed"
+    wanted = dict.fromkeys(("sub/big.jpg", "soft.jpg", "sub/beside.jpg", "chain.jpg"), large)
+    wanted |= dict.fromkeys(("out.jpg", "absolute.jpg"), "a link that leads out")
+    assert skipped.pop("circle.jpg") in ("a link to no file", "a link that leads out")
+    wanted |= {"to_folder": "a link to a folder", "nowhere.jpg": "a link to no file"}
+    assert skipped == wanted
+    listing = list_files(tmp_path / "x")
+    assert "'nowhere.jpg'" not in listing.left_out() and "'to_folder'" in listing.left_out()
+
+
+def test_hard_links_and_names_that_stand_twice_do_not_go_round_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LIMIT", 10)
+    hard = [("hard.jpg", "sub/big.jpg"), ("of_link.jpg", "soft.jpg"), ("fine.jpg", "sub/small.jpg")]
+    linked_tar(tmp_path / "x", hard)
+    found, skipped = everything(tmp_path / "x")
+    assert found["fine.jpg"] == b"small" and {"hard.jpg", "of_link.jpg"} <= {*skipped}
+    (tmp_path / "y").write_bytes(
+        tar_of([("a", b"old"), ("a", b"1" * 11), ("b", b"1" * 11), ("b", b"n")])
+    )
+    found, skipped = everything(tmp_path / "y")
+    assert found == {"b": b"n"} and [*skipped] == ["a"]
+    (tmp_path / "one.jpg").write_bytes(b"1" * 11)  # a single image
+    assert everything(tmp_path / "one.jpg") == (
+        {},
+        {"one.jpg": "11 bytes are more than the 10 allowed"},
+    )
+
+
+OWN = (
+    "_DSC0001.JPG",
+    "cats/_MG_1.jpeg",
+    "trash/a.jpg",
+    "_cats/a.png",
+    "a._b.TIF",
+    "temporary/b.webp",
+)
+NOT_OWN = (
+    ".trash/a.jpg", ".ipynb_checkpoints/a-checkpoint.jpg", "__MACOSX/._a.jpg", "cats/._a.jpg",
+    "_temporary/0/a.jpg", "cats/@eaDir/a.jpg/SYNOPHOTO_THUMB_M.jpg", "$RECYCLE.BIN/a.jpg",
+    "cats/.Trash-1000/files/a.jpg", "__macosx/a.jpg", "#recycle/a.jpg",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["folder", "tar", "zip"])
+def test_what_systems_keep_for_themselves_is_counted_and_not_read(kind, tmp_path):
+    names = (*OWN, *NOT_OWN, "notes.txt", "cats/more.zip", "x.tar.gz", "photo.jpg.part", "README")
+    path = tmp_path / "x"
+    if kind == "folder":
+        for name in names:
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_bytes(b"x")
+    else:
+        path.write_bytes(PACK[kind]([(name, b"x") for name in names]))
+    listing = list_files(path)
+    assert listing.pictures() == sorted(OWN)
+    told = "1 .gz (unpack them); 1 .part; 1 .txt; 1 .zip (unpack them); 10 hidden"
+    assert sorted(listing.left_out()[36:-1].split("; ")) == sorted(
+        [*told.split("; "), "1 without an ending"]
+    )
+
+
+def test_capitals_and_composed_accents_are_matched_where_only_one_file_can_be_meant(tmp_path):
+    folder = tmp_path / "Müller"  # composed
+    decomposed = unicodedata.normalize("NFD", "Zoë.JPG")
+    for name in (decomposed, "IMG_1.JPG", "a.jpg", "A.jpg", "sub/B.png", ".old/B.png", "sub/c.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+    other = unicodedata.normalize("NFD", "Müller")
+    asked = {
+        "Zoë.JPG": decomposed, "zoë.jpg": decomposed, "zoë": decomposed, "img_1.jpg": "IMG_1.JPG",
+        "a.jpg": "a.jpg", "A.jpg": "A.jpg", "A.JPG": None, "b.PNG": "sub/B.png",
+        f"/data/{other}/SUB/c.png": "sub/c.png", "x/c.png": None,
+    }  # fmt: skip
+    found, reasons = match_names(asked, list_files(folder))
+    assert dict(zip(asked, found)) == asked
+    assert reasons[6] == "2 files have this name" and reasons[9] == "there is no such file"

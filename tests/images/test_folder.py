@@ -3,7 +3,9 @@
 import io
 import logging
 import os
+import shutil
 import tarfile
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -635,3 +637,97 @@ def test_what_folders_have_no_use_for_is_not_dropped(tmp_path, given, words):
     if "key" in given:
         with pytest.raises(ValueError, match=words):
             image_entries(root, **given)
+
+
+def divided(root, name):
+    """Cats and dogs under names that `name` makes of outcome and part."""
+    for i, pixels in enumerate(PIXELS):
+        part = ("train", "val", "test")[i % 2 + (i % 4 == 3)]
+        place = root / name(("cat", "dog")[int(Y[i])], part)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{i:03d}.png").write_bytes(encode(pixels))
+    return root
+
+
+LAYOUTS = {
+    "cat/train": lambda y, part: f"{y}/{part}",
+    "train/cat": lambda y, part: f"{part}/{y}",
+    "all/cat/Training set": None,
+    "cat/2023/train": lambda y, part: f"{y}/2023/{part}",
+    "cat/train/camera": lambda y, part: f"{y}/{part}/camera",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_division_is_kept_above_and_below_the_outcomes(layout, packed, tmp_path):
+    """That of cat/train and cat/test was ignored, so that test images were trained on."""
+    names = {"train": "train", "val": "val", "test": "test"}
+    if "Training" in layout:
+        names = {"train": "TRAINING set", "val": "Valid", "test": "testing"}
+        root = divided(tmp_path / "x", lambda y, part: f"all/{y}/{names[part]}")
+    else:
+        root = divided(tmp_path / "x", LAYOUTS[layout])
+    root = shutil.make_archive(tmp_path / "y", "zip", root) if packed else root
+    data = load_images(root, size=12, positive="dog")
+    for part, rows in data.parts().items():
+        assert len(rows) and all(names[part] in name.split("/") for name in rows.ids)
+        assert (rows.outcomes.numpy() == ["dog" in name for name in rows.ids]).all()
+
+
+def test_folders_called_train_that_are_no_division(tmp_path):
+    """Of some images alone: they are told; of things that are trains: they are a thing."""
+    root = divided(tmp_path / "x", lambda y, part: f"{y}/{part}" if y == "cat" else y)
+    data = load_images(root, size=12, positive="dog")
+    told = f"Only {(~Y).sum()} of {N} images lie in folders for training"
+    assert told in " ".join(data.report["notes"])
+    things = divided(tmp_path / "z", lambda y, part: f"{y}/{'train' if part == 'test' else 'bus'}")
+    notes = " ".join(load_images(things, size=12, positive="dog").report["notes"])
+    assert "for training" not in notes
+    half = divided(tmp_path / "w", lambda y, part: f"{y}/{'train' if part == 'train' else 'val'}")
+    with pytest.raises(ValueError, match="folders must hold train and test at least; test is miss"):
+        load_images(half, size=12, positive="dog")
+
+
+PACKED = ["cat.zip", "cat/more.zip", "all.zip/cat.zip", "cat.tar.gz", "cat.7z"]
+
+
+@pytest.mark.parametrize("layout", PACKED)
+def test_archives_among_the_images_are_named_where_nothing_else_is(layout, tmp_path):
+    """They were blamed on missing folders: found 0: none."""
+    root = tmp_path / "x"
+    for kind in ("cat", "dog"):
+        place = root / layout.removeprefix("all.zip/").replace("cat", kind)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(b"PK")
+    root = shutil.make_archive(tmp_path / "all", "zip", root) if "all" in layout else root
+    with pytest.raises(ValueError, match=r"2 \.\w+ \(unpack them\)"):
+        load_images(root, size=12, positive="dog")
+    with pytest.raises(ValueError, match=r"holds no JPEG.*2 \.\w+ \(unpack them\)"):
+        image_entries(root)
+
+
+def test_how_many_were_read_is_told_whatever_they_came_in(folder, table, tmp_path):
+    (folder / "005.png").write_bytes(b"")
+    np.save(tmp_path / "x.npy", PIXELS)
+    root = two_folders(tmp_path / "two", ["jpg"] * 30)
+    archive = shutil.make_archive(tmp_path / "two", "gztar", root)
+    for given, outcomes, told in (
+        (folder, table, f"{N - 1} of {N} images were read."),
+        (tmp_path / "x.npy", table[["y"]], f"{N} of {N} images were read."),
+        (root, None, "30 of 30 images were read."),
+        (archive, None, "30 of 30 images were read."),
+    ):
+        assert load_images(given, outcomes, size=12).report["notes"][0] == told
+
+
+def test_composed_accents_name_the_same_outcome(tmp_path):
+    root = divided(tmp_path / "x", lambda y, part: {"cat": "Käfer", "dog": "Zoë"}[y])
+    other = unicodedata.normalize("NFD", "Zoë")
+    (root / "Zoë").rename(root / "moved")
+    (root / "moved").rename(root / other)  # as a Mac writes it
+    data = load_images(root, size=12, positive="Zoë")
+    assert sum(float(part.outcomes.sum()) for part in data.parts().values()) == Y.sum()
+    table = pd.DataFrame({"path": [f"Zoë/{i:03d}.png" for i in range(N) if Y[i]], "y": 1})
+    table.loc[::2, "y"] = 0
+    assert load_images(root, table, size=12).report["used"] == Y.sum()

@@ -222,3 +222,52 @@ def png(side, bits=8, lines=b""):
 def test_bad_files_are_refused_with_the_reason(content, reason):
     with pytest.raises(ValueError, match=reason):
         open_picture(content)
+
+
+def tiff(values, planes=1, order="<", more=None):
+    """A TIFF of some samples, written by hand: one strip a plane."""
+    height, width, samples = values.shape
+    kind, bits = values.dtype.newbyteorder(order), 8 * values.dtype.itemsize
+    planed = values.transpose(2, 0, 1) if planes == 2 else values[None]
+    strips = [plane.astype(kind).tobytes() for plane in planed]
+    tags = {256: width, 257: height, 258: [bits] * samples, 259: 1, 262: 2 if samples > 2 else 1,
+            273: [0] * len(strips), 277: samples, 278: height, 279: [len(s) for s in strips],
+            284: planes} | ({338: 2} if samples in (2, 4) else {}) | (more or {})  # fmt: skip
+    tags = {k: v for k, v in tags.items() if v is not None}
+    start = 8 + 2 + 12 * len(tags) + 4
+    long = {k: v for k, v in tags.items() if isinstance(v, list) and len(v) > 1}
+    at, places = start, {}
+    for k, v in long.items():
+        places[k], at = at, at + 4 * len(v)
+    tags[273] = [at + sum(map(len, strips[:i])) for i in range(len(strips))]
+    long |= {273: tags[273]} if len(strips) > 1 else {}
+    head = struct.pack(order + "2sHIH", b"II" if order == "<" else b"MM", 42, 8, len(tags))
+    for k, v in sorted(tags.items()):
+        n = len(v) if isinstance(v, list) else 1
+        value = places.get(k, v[0] if isinstance(v, list) else v)
+        head += struct.pack(order + "HHII", k, 4, n, value)
+    body = b"".join(struct.pack(order + f"{len(v)}I", *v) for v in long.values())
+    return head + bytes(4) + body + b"".join(strips)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_planes_of_a_tiff_are_right_or_refused(order):
+    """Colours of 16 bits in planes came out as another picture, and nothing was said."""
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 256, (8, 6, 4)).astype(np.uint8)
+    deep = small.astype(np.uint16) * 257
+    for planes in (1, 2):
+        seen = open_picture(tiff(small[..., :3], planes, order))
+        np.testing.assert_array_equal(seen, small[..., :3])
+    np.testing.assert_array_equal(open_picture(tiff(deep[..., :3], 1, order)), small[..., :3])
+    for values in (deep[..., :3], deep, deep[..., :2], small[..., :2]):
+        words = "separate planes, other than RGB of 8 bits|a TIFF of a kind that is not read"
+        with pytest.raises(ValueError, match=words):
+            open_picture(tiff(values, 2, order))
+    more = {262: 5, 338: None}
+    with pytest.raises(ValueError, match="separate planes"):  # CMYK
+        open_picture(tiff(small, 2, order, more))
+    with pytest.raises(ValueError, match="signed integers"):
+        open_picture(tiff((deep[..., :1] // 4).astype(np.int16), 1, order, {339: [2]}))
+    with pytest.raises(ValueError, match="a TIFF of a kind that is not read"):
+        open_picture(tiff(deep[..., :2], 1, order))
