@@ -202,7 +202,7 @@ def test_what_cannot_be_exported_is_refused_at_once(tmp_path, capsys, monkeypatc
     cases = {
         (str(tmp_path / "no"), out): "model must be a folder with a model.json",
         (folder, str(tmp_path / "m.pb")): "output must be a file, NAME.onnx; got",
-        (folder, str(tmp_path / "d.onnx")): "output must be a file, NAME.onnx",
+        (folder, str(tmp_path / "d.onnx")): "output must be a file; ",
         (folder, str(tmp_path / "model" / "model.json" / "m.onnx")): "model.json",  # not a folder
         (folder, out, "--images", str(tmp_path / "no")): "images must be an existing file",
         (folder, out, "--images", str(tmp_path / "empty")): "empty' can be read",
