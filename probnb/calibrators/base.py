@@ -6,7 +6,7 @@ import numpy as np
 from pandas import factorize
 from scipy.optimize import minimize
 from scipy.sparse import issparse
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -19,14 +19,59 @@ from ..validation import check_integer, check_probabilities, refuse_masked
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
 
 
+class Numbers:
+    """What formulas are made of, in NumPy; others have the same names."""
+
+    expit, log_expit, lines = staticmethod(expit), staticmethod(log_expit), staticmethod(np.interp)
+
+    @staticmethod
+    def number(x):
+        """A number of the formula."""
+        return x
+
+    @staticmethod
+    def dot(z, factors):
+        """The sum of the columns times their factors."""
+        return z @ factors
+
+    @staticmethod
+    def steps(x, edges, values, side="right"):
+        """The value of the step that x is on; on an edge the one that is at this side of it."""
+        return values[np.searchsorted(edges, x, side)]
+
+    @staticmethod
+    def curve(calibrator, x):
+        """A curve of `QuadraticCalibration` or `SplineCalibration`."""
+        return calibrator.curve(x)
+
+
+def probability(calibrator, z, s, do):
+    """Return the calibrated probability of outcome 1, computed by other functions than NumPy's.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted one.
+    z, s : array-like
+        Logits as in `fit`, and their log-odds.
+    do : object
+        The functions of `Numbers` for the kind of `s`.
+    """
+    found = calibrator.formula(z, s, do)
+    return do.expit(found) if calibrator.gives == "log-odds" else found
+
+
 class Calibrator(ClassifierMixin, BaseEstimator):
     """The scikit-learn contract for a map of log-odds.
 
     A calibrator adds a ``label`` for tables, ``_fit(X, log_odds, y, weights)``, whose weights are
-    above 0 and add up to 1, and ``_map(X, log_odds)``.
+    above 0 and add up to 1, and ``formula(z, s, do)``: the calibrated log-odds, or where ``gives``
+    says so the probability, of logits and log-odds. It is written once, in the functions of `do`,
+    and computed by NumPy, by torch in an exported model, and by an engine on any number of rows.
     """
 
     label = ""
+    gives = "log-odds"
 
     def fit(self, X, y, sample_weight=None):
         """Fit the map to the logits of held-out rows.
@@ -84,7 +129,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, 2)
             Probabilities of ``classes_``, float64; the second column is that of outcome 1.
         """
-        return self._map(*self._read(X))
+        return self._both(*self._read(X))
+
+    def _both(self, X, log_odds):
+        found = self.formula(X, log_odds, Numbers)
+        if self.gives == "log-odds":  # each column with full relative precision
+            return np.column_stack([expit(-found), expit(found)])
+        return np.column_stack([1 - found, found])
 
     def predict(self, X):
         """The more probable class of each row (the first if both have 1/2).
@@ -188,11 +239,6 @@ def cross_fit_folds(y, groups=None, folds=5, seed=0):
     if not all(np.ptp(y[train]) > 0 for train, _ in splits):
         raise ValueError("groups must leave both outcomes in every fit; one fold takes all of one.")
     return splits
-
-
-def two_columns(log_odds):
-    """Probabilities of both outcomes, each with full relative precision."""
-    return np.column_stack([expit(-log_odds), expit(log_odds)])
 
 
 def rms(x, weights):

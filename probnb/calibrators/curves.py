@@ -11,7 +11,7 @@ from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
 from ..validation import check_integer, check_number
-from .base import Calibrator, cross_fit_folds, fit_rising, log_loss, two_columns
+from .base import Calibrator, Numbers, cross_fit_folds, fit_rising, log_loss
 from .maps import fit_slope
 
 CHOICE_ROWS = 100_000
@@ -54,6 +54,7 @@ class VennAbers(Calibrator):
     """
 
     label = "Venn-Abers"
+    gives = "probability"
 
     def _fit(self, X, log_odds, y, weights):
         values, code = np.unique(log_odds, return_inverse=True)
@@ -78,15 +79,16 @@ class VennAbers(Calibrator):
         ndarray of shape (n, 2)
             The lower and the upper end.
         """
-        return self._interval(self._read(X)[1])
+        return np.column_stack(self._ends(self._read(X)[1], Numbers))
 
-    def _interval(self, log_odds):
-        low, high = (np.searchsorted(self.thresholds_, log_odds, s) for s in ("right", "left"))
-        return np.column_stack([self.lower_[low], self.upper_[high]])
+    def _ends(self, s, do):
+        low = do.steps(s, self.thresholds_, self.lower_)
+        return low, do.steps(s, self.thresholds_, self.upper_, "left")
 
-    def _map(self, X, log_odds):
-        p0, p1 = self._interval(log_odds).T
-        return np.column_stack([1 - p0, p1]) / (1 - p0 + p1)[:, None]
+    def formula(self, z, s, do):
+        """What both ends say together."""
+        low, high = self._ends(s, do)
+        return high / (1 - low + high)
 
 
 def _as_a_one(mass, ones, new):
@@ -162,10 +164,12 @@ class QuadraticCalibration(Calibrator):
         *slopes, intercept = _fit_curve(self.knots_, self._degree, log_odds, y, weights)
         self.slopes_, self.intercept_ = np.array(slopes), float(intercept)
 
-    def _map(self, X, log_odds):
-        return two_columns(self._curve(log_odds))
+    def formula(self, z, s, do):
+        """The curve."""
+        return do.curve(self, s)
 
-    def _curve(self, log_odds):
+    def curve(self, log_odds):
+        """The map's log-odds."""
         columns = _columns(log_odds, self.knots_, self._degree)
         return columns @ [*self.slopes_, self.intercept_]
 
@@ -179,7 +183,7 @@ class QuadraticCalibration(Calibrator):
             distance from the first knot before it.
         """
         at, width = np.linspace(0, 1, 4), np.diff(self.knots_)[:, None]
-        heights = self._curve((self.knots_[:-1, None] + width * at).ravel()).reshape(-1, 4)
+        heights = self.curve((self.knots_[:-1, None] + width * at).ravel()).reshape(-1, 4)
         inner = np.linalg.solve(np.vander(at), heights.T).T / width ** np.arange(3, -1, -1)
         rise = np.polyval(np.polyder(inner[-1]), width[-1, 0])
         return np.vstack([[0, 0, *inner[0, 2:]], inner, [0, 0, rise, heights[-1, -1]]])
@@ -332,7 +336,7 @@ def crossing(calibrator, threshold, mean=None):
     def p(s):
         two = calibrator.n_features_in_ == 2
         columns = np.outer(s, [-0.5, 0.5]) + (mean or 0) if two else s[:, None]
-        return calibrator._map(columns, s)[:, 1]
+        return calibrator._both(columns, s)[:, 1]
 
     ends = np.geomspace(1e-12, 1e150, 3000)
     s = np.union1d(np.append(ends, -ends), [0.0, *getattr(calibrator, "edges_", ())])

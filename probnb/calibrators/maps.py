@@ -19,12 +19,12 @@ from ..validation import check_integer, check_number
 from .base import (
     RIDGE,
     Calibrator,
+    Numbers,
     cross_fit_folds,
     fit_logistic,
     fit_rising,
     log_loss,
     rms,
-    two_columns,
 )
 
 STEEPER = 1e-4
@@ -76,8 +76,9 @@ class TemperatureScaling(Calibrator):
                 self, excess, "the logits are worse than none, and no temperature is finite"
             )
 
-    def _map(self, X, log_odds):
-        return two_columns(log_odds / self.temperature_)
+    def formula(self, z, s, do):
+        """The log-odds over the temperature."""
+        return s / do.number(self.temperature_)
 
 
 class PlattScaling(Calibrator):
@@ -134,8 +135,9 @@ class PlattScaling(Calibrator):
         self.coef_ = np.array([both if X.shape[1] == 2 else theta])
         self.intercept_ = np.array([intercept - theta @ centre])
 
-    def _map(self, X, log_odds):
-        return two_columns(X @ self.coef_[0] + self.intercept_[0])
+    def formula(self, z, s, do):
+        """A line, or a plane."""
+        return do.dot(z, self.coef_[0]) + do.number(self.intercept_[0])
 
 
 def _warn_short(calibrator, excess, why):
@@ -211,8 +213,9 @@ class BetaCalibration(Calibrator):
         theta = _fit_beta(log_odds, y, weights, bounded=True)
         self.a_, self.b_, self.c_ = map(float, theta)
 
-    def _map(self, X, log_odds):
-        return two_columns(_beta_log_odds(log_odds, self.a_, self.b_, self.c_))
+    def formula(self, z, s, do):
+        """As in the class's first formula."""
+        return _beta_log_odds(s, self.a_, self.b_, self.c_, do)
 
 
 class DirichletCalibration(Calibrator):
@@ -304,13 +307,15 @@ class DirichletCalibration(Calibrator):
                 losses[i] += log_loss(_beta_log_odds(log_odds[test], *fit), y[test], weights[test])
         return grid[len(grid) - 1 - int(np.argmin(losses[::-1]))]
 
-    def _map(self, X, log_odds):
+    def formula(self, z, s, do):
+        """That of beta calibration."""
         (d, a), c = np.diag(self.weights_), self.intercepts_[1] - self.intercepts_[0]
-        return two_columns(_beta_log_odds(log_odds, a, d, c))
+        return _beta_log_odds(s, a, d, c, do)
 
 
-def _beta_log_odds(log_odds, a, b, c):
-    return a * log_expit(log_odds) - b * log_expit(-log_odds) + c
+def _beta_log_odds(s, a, b, c, do=Numbers):
+    a, b, c = map(do.number, (a, b, c))
+    return a * do.log_expit(s) - b * do.log_expit(-s) + c
 
 
 def _fit_beta(log_odds, y, weights, mu=0.0, bounded=False):
@@ -348,13 +353,14 @@ class IsotonicCalibration(Calibrator):
     """
 
     label = "isotonic regression"
+    gives = "probability"
 
     def _fit(self, X, log_odds, y, weights):
         self.thresholds_, self.values_ = _steps(log_odds, y, weights)
 
-    def _map(self, X, log_odds):
-        p = np.interp(log_odds, self.thresholds_, self.values_)
-        return np.column_stack([1 - p, p])
+    def formula(self, z, s, do):
+        """Steps joined by lines."""
+        return do.lines(s, self.thresholds_, self.values_)
 
 
 class HistogramBinning(Calibrator):
@@ -390,6 +396,7 @@ class HistogramBinning(Calibrator):
     """
 
     label = "histogram binning"
+    gives = "probability"
 
     def __init__(self, bins=15):
         self.bins = bins
@@ -404,9 +411,9 @@ class HistogramBinning(Calibrator):
         self.edges_ = np.where(middle > below, middle, above)  # two neighbours have no middle
         self.probabilities_ = np.add.reduceat(w * y[order], starts) / np.add.reduceat(w, starts)
 
-    def _map(self, X, log_odds):
-        p = self.probabilities_[np.searchsorted(self.edges_, log_odds, side="right")]
-        return np.column_stack([1 - p, p])
+    def formula(self, z, s, do):
+        """The mean of the bin."""
+        return do.steps(s, self.edges_, self.probabilities_)
 
 
 class MixNMatch(Calibrator):
@@ -451,6 +458,7 @@ class MixNMatch(Calibrator):
     """
 
     label = "Mix-n-Match"
+    gives = "probability"
 
     def __init__(self, isotonic=False):
         self.isotonic = isotonic
@@ -464,19 +472,21 @@ class MixNMatch(Calibrator):
         self.weights_ = mixture_weights(log_likelihood, weights)
         self.thresholds_ = self.values_ = None
         if self.isotonic:
-            self.thresholds_, self.values_ = _steps(self._mixture(log_odds), y, weights)
+            mixed = self.formula(X, log_odds, Numbers)
+            self.thresholds_, self.values_ = _steps(mixed, y, weights)
 
-    def _mixture(self, log_odds):
-        first, second, third = self.weights_
-        return first * expit(log_odds / self.temperature_) + second * expit(log_odds) + third / 2
+    def formula(self, z, s, do):
+        """The mixture, and the steps."""
+        first, second, third = map(do.number, self.weights_)
+        scaled = s / do.number(self.temperature_)
+        p = first * do.expit(scaled) + second * do.expit(s) + third / 2
+        return p if self.thresholds_ is None else do.lines(p, self.thresholds_, self.values_)
 
-    def _map(self, X, log_odds):
-        p = self._mixture(log_odds)
-        if self.thresholds_ is None:
-            # The other column by symmetry: 1 - p would lose the digits of a p near 1.
-            return np.column_stack([self._mixture(-log_odds), p])
-        p = np.interp(p, self.thresholds_, self.values_)
-        return np.column_stack([1 - p, p])
+    def _both(self, X, log_odds):
+        if self.thresholds_ is not None:
+            return super()._both(X, log_odds)
+        # The other column by symmetry: 1 - p would lose the digits of a p near 1.
+        return np.column_stack([self.formula(-X, s, Numbers) for s in (-log_odds, log_odds)])
 
 
 class IsotonicMixNMatch(MixNMatch):

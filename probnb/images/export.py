@@ -20,12 +20,13 @@ from torch.nn.functional import interpolate, logsigmoid
 
 from .. import __version__, store
 from ..calibrators import CALIBRATORS
+from ..calibrators.base import probability
 from ..metrics.registry import CLIP
 from ..validation import check_output
 from .pictures import ASPECTS
 from .predict import image_entries, prepared
 
-__all__ = ["GRAPHS", "Whole", "export_model"]
+__all__ = ["Graph", "Whole", "export_model"]
 
 TOLERANCE = 1e-5
 """Largest difference from `predict`: in the probability, or before a calibrator that jumps."""
@@ -34,67 +35,42 @@ CHECKED = 1000
 """Images on which a file is held against `predict`."""
 
 
-def _tensor(values):
-    """A constant of the graph; one that is a Python number loses half its digits in ONNX."""
-    return torch.tensor(np.asarray(values, np.float64))
+class Graph:
+    """The functions of `probnb.calibrators.base.Numbers` in torch, as ONNX can hold them."""
 
+    expit, log_expit = staticmethod(torch.sigmoid), staticmethod(logsigmoid)
 
-def _beta(s, *numbers):
-    a, b, c = map(_tensor, numbers)
-    return torch.sigmoid(a * logsigmoid(s) - b * logsigmoid(-s) + c)
+    @staticmethod
+    def number(x):
+        """A constant of the graph; one that is a Python number loses half its digits in ONNX."""
+        return torch.tensor(np.asarray(x, np.float64))
 
+    @staticmethod
+    def dot(z, factors):
+        """The sum of the columns times their factors."""
+        return z @ Graph.number(factors)
 
-def _dirichlet(c, z, s):
-    (b, a), (first, second) = np.diag(c.weights_), c.intercepts_
-    return _beta(s, a, b, second - first)
+    @staticmethod
+    def steps(x, edges, values, side="right"):
+        """The value of the step that x is on."""
+        above = torch.ge if side == "right" else torch.gt
+        return Graph.number(values)[above(x[:, None], Graph.number(edges)).sum(1)]
 
+    @staticmethod
+    def lines(x, places, values):
+        """Interpolate as `numpy.interp` does."""
+        places, values = Graph.number([*places, np.inf]), Graph.number([*values, values[-1]])
+        right = (x[:, None] >= places).sum(1).clamp(1, len(places) - 1)
+        (start, end), (low, high) = ((each[right - 1], each[right]) for each in (places, values))
+        return low + ((x - start) / (end - start)).clamp(0, 1) * (high - low)
 
-def _mixture(c, z, s):
-    first, second, third = map(_tensor, c.weights_)
-    p = first * torch.sigmoid(s / _tensor(c.temperature_)) + second * torch.sigmoid(s) + third / 2
-    return p if c.thresholds_ is None else lines(p, c.thresholds_, c.values_)
-
-
-def steps(x, edges, values, above=torch.ge):
-    """Return the value of each step; `edges` belong to the one above, with `torch.gt` below."""
-    return _tensor(values)[above(x[:, None], _tensor(edges)).sum(1)]
-
-
-def lines(x, places, values):
-    """Interpolate as `numpy.interp` does."""
-    places, values = _tensor([*places, np.inf]), _tensor([*values, values[-1]])
-    right = (x[:, None] >= places).sum(1).clamp(1, len(places) - 1)
-    (start, end), (low, high) = ((each[right - 1], each[right]) for each in (places, values))
-    return low + ((x - start) / (end - start)).clamp(0, 1) * (high - low)
-
-
-def _curve(c, z, s):
-    """Cubics between the knots, straight beyond."""
-    x = s - steps(s, c.knots_, [c.knots_[0], *c.knots_])
-    cubed, squared, rise, start = (steps(s, c.knots_, each) for each in c.cubics().T)
-    return torch.sigmoid(((cubed * x + squared) * x + rise) * x + start)
-
-
-def _venn_abers(c, z, s):
-    high = steps(s, c.thresholds_, c.upper_, torch.gt)
-    return high / (1 - steps(s, c.thresholds_, c.lower_) + high)
-
-
-GRAPHS = {
-    "temperature": lambda c, z, s: torch.sigmoid(s / _tensor(c.temperature_)),
-    "platt": lambda c, z, s: torch.sigmoid(z @ _tensor(c.coef_[0]) + _tensor(c.intercept_[0])),
-    "beta": lambda c, z, s: _beta(s, c.a_, c.b_, c.c_),
-    "dirichlet": _dirichlet,
-    "mixnmatch": _mixture,
-    "mixnmatch_isotonic": _mixture,
-    "isotonic": lambda c, z, s: lines(s, c.thresholds_, c.values_),
-    "histogram": lambda c, z, s: steps(s, c.edges_, c.probabilities_),
-    "quadratic": _curve,
-    "spline": _curve,
-    "venn_abers": _venn_abers,
-}
-"""Each calibrator in torch, by its name in `CALIBRATORS`: from itself, logits (n, 2) and log-odds
-(n,), float64, to probabilities. `steps` and `lines` serve whatever follows the data."""
+    @staticmethod
+    def curve(calibrator, x):
+        """Cubics between the knots, straight beyond."""
+        knots = calibrator.knots_
+        x, at = x - Graph.steps(x, knots, [knots[0], *knots]), x
+        cubed, squared, rise, start = (Graph.steps(at, knots, c) for c in calibrator.cubics().T)
+        return ((cubed * x + squared) * x + rise) * x + start
 
 
 class Whole(nn.Module):
@@ -108,16 +84,15 @@ class Whole(nn.Module):
     Raises
     ------
     ValueError
-        If its calibrator has no entry in `GRAPHS`.
+        If its calibrator has no formula.
     """
 
     def __init__(self, model):
         super().__init__()
-        self.calibrator, kind = model.calibrator, type(model.calibrator)
-        self.graph = {CALIBRATORS[name]: graph for name, graph in GRAPHS.items()}.get(kind)
-        if self.graph is None and self.calibrator is not None:
-            allowed = f"one of {', '.join(GRAPHS)} for export"
-            raise ValueError(f"calibrator must be {allowed}; got {kind.__name__}.")
+        self.calibrator = model.calibrator
+        if not (self.calibrator is None or hasattr(self.calibrator, "formula")):
+            allowed = f"one of {', '.join(CALIBRATORS)}, or have a formula, for export"
+            raise ValueError(f"calibrator must be {allowed}; got {type(self.calibrator).__name__}.")
         self.networks = nn.ModuleList(model.networks())
         for name, part in zip(("mean", "deviation"), model.scale):
             self.register_buffer(name, part.float())
@@ -130,9 +105,9 @@ class Whole(nn.Module):
         if self.calibrator is None:
             return p
         if len(self.networks) > 1:
-            half = p.clamp(_tensor(CLIP), _tensor(1 - CLIP)).logit() / 2
+            half = p.clamp(Graph.number(CLIP), Graph.number(1 - CLIP)).logit() / 2
             z = torch.stack([-half, half], 1)
-        return self.graph(self.calibrator, z, z[:, 1] - z[:, 0])
+        return probability(self.calibrator, z, z[:, 1] - z[:, 0], Graph)
 
 
 def export_model(model, output, images=None, key=None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ibis
 import numpy as np
 
-from ..calibrators import to_dict
+from ..calibrators.base import probability
 from ..metrics.registry import CLIP
 from ..validation import check_choice
 from .engine import FILE, ROW, number
@@ -79,38 +79,48 @@ def expression(fitted, x, logit=False):
     """
     if fitted.n_features_in_ != 1:
         raise ValueError("fitted must be a map of log-odds; this one reads two logits.")
-    f = to_dict(fitted)
     if not logit:  # as `logits_from_probabilities`
         x = x.clip(number(CLIP), number(1 - CLIP))
         x = (x / (1 - x)).ln()
-    match f["name"]:
-        case "platt":
-            return _expit(x * f["coef_"][0][0] + f["intercept_"][0])
-        case "beta":
-            return _expit(_log_expit(x) * f["a_"] - _log_expit(-x) * f["b_"] + f["c_"])
-        case "dirichlet":
-            (d, _), (_, a) = f["weights_"]
-            c = f["intercepts_"][1] - f["intercepts_"][0]
-            return _expit(_log_expit(x) * a - _log_expit(-x) * d + c)
-        case "histogram":
-            return _steps(x, f["edges_"], f["probabilities_"])
-        case "venn_abers":
-            ends = np.array(f["thresholds_"])
-            near = 1e-14 * (1 + np.abs(ends))  # an engine rounds log-odds in its own way
-            low, high = _steps(x, ends - near, f["lower_"]), _steps(x, ends + near, f["upper_"])
-            return high / (1 - low + high)
-        case "quadratic" | "spline":
-            return _expit(_pieces(x, f["knots_"], fitted.cubics()))
-        case "temperature":
-            return _expit(x / f["temperature_"])
-    if f["name"] != "isotonic":  # a mix
-        first, second, third = f["weights_"]
-        x = _expit(x / f["temperature_"]) * first + _expit(x) * second + third / 2
-    if (ends := f["thresholds_"]) is None:
-        return x
-    heights = f["values_"]  # steps joined by lines, level beyond, as `numpy.interp`
-    slopes = np.diff(heights) / np.diff(ends)
-    return _pieces(x, ends, [heights[:1], *zip(slopes, heights), heights[-1:]])
+    return probability(fitted, x, x, Columns)
+
+
+class Columns:
+    """The functions of `probnb.calibrators.base.Numbers` as expressions, of log-odds alone."""
+
+    number = staticmethod(number)
+
+    @staticmethod
+    def expit(x):
+        """The probability of log-odds."""
+        return 1 / (1 + (-x).exp())
+
+    @staticmethod
+    def log_expit(x):
+        """Its logarithm; neither part overflows."""
+        return ibis.ifelse(x < 0, x, 0.0) - (1 + (-x.abs()).exp()).ln()
+
+    @staticmethod
+    def dot(x, factors):
+        """The only column times its factor."""
+        return x * number(factors[0])
+
+    @staticmethod
+    def steps(x, edges, values, side="right"):
+        """The value of the step; an edge gives way, since an engine rounds in its own way."""
+        near = 1e-14 * (1 + np.abs(edges)) * (1 if side == "left" else -1)
+        return _tree(x, edges + near, list(map(number, values)))
+
+    @staticmethod
+    def lines(x, places, values):
+        """Steps joined by lines, level beyond, as `numpy.interp`."""
+        slopes = np.diff(values) / np.diff(places)
+        return _pieces(x, places, [values[:1], *zip(slopes, values), values[-1:]])
+
+    @staticmethod
+    def curve(calibrator, x):
+        """Cubics between the knots, straight beyond."""
+        return _pieces(x, calibrator.knots_, calibrator.cubics())
 
 
 def _tree(x, edges, leaves):
@@ -125,10 +135,6 @@ def _tree(x, edges, leaves):
     return ibis.ifelse(x < number(edges[k - 1]), below, above)
 
 
-def _steps(x, ends, heights):
-    return _tree(x, ends, list(map(number, heights)))
-
-
 def _pieces(x, ends, polynomials):
     """Polynomials in the distance from the end before each, the first from the first end."""
     leaves = []
@@ -138,11 +144,3 @@ def _pieces(x, ends, polynomials):
             total = (total + number(c)) * (x - number(end))
         leaves.append(total + number(height))
     return _tree(x, ends, leaves)
-
-
-def _expit(x):
-    return 1 / (1 + (-x).exp())
-
-
-def _log_expit(x):  # neither part overflows
-    return ibis.ifelse(x < 0, x, 0.0) - (1 + (-x.abs()).exp()).ln()

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from sklearn.linear_model import LogisticRegression
 
 from probnb.__main__ import main
 from probnb.calibrators import CALIBRATORS, HistogramBinning, IsotonicCalibration, PlattScaling
+from probnb.calibrators.base import Calibrator, probability
 from probnb.data import ProbabilityData
 from probnb.data.inputs import channel_scale
 from probnb.images import export
-from probnb.images.export import GRAPHS, Whole, export_model
+from probnb.images.export import Graph, Whole, export_model
 from probnb.images.model import KeptModel, load_model, predict_images, save_model
 from probnb.training.models import network
 from probnb_book.data.drawn_faces import drawn_faces
@@ -59,7 +61,7 @@ class AllCalibrators(torch.nn.Module):
         self.fitted = fitted
 
     def forward(self, z):
-        return tuple(GRAPHS[n](c, z, z[:, 1] - z[:, 0]) for n, c in self.fitted.items())
+        return tuple(probability(c, z, z[:, 1] - z[:, 0], Graph) for c in self.fitted.values())
 
 
 def test_every_calibrator_in_torch_is_the_calibrator(fitted, logits):
@@ -89,7 +91,7 @@ def test_every_calibrator_in_onnx_is_the_calibrator(fitted, logits):
 
 def test_a_step_alone_is_a_constant():
     c = IsotonicCalibration().fit([1.0, 1, 1], [0, 1, 1])
-    p = GRAPHS["isotonic"](c, None, torch.tensor([-3.0, 1, 3], dtype=torch.float64))
+    p = probability(c, None, torch.tensor([-3.0, 1, 3], dtype=torch.float64), Graph)
     np.testing.assert_allclose(p, [2 / 3] * 3)
 
 
@@ -163,8 +165,7 @@ def test_a_file_that_differs_gets_no_name(few, tmp_path, monkeypatch):
     model = small().calibrated(PlattScaling(), ProbabilityData(FACES, Y))
     export_model(model, tmp_path / "m.onnx")
     (tmp_path / "m.onnx").write_text("before")
-    platt = GRAPHS["platt"]
-    monkeypatch.setitem(GRAPHS, "platt", lambda *given: platt(*given) + 3e-5)
+    monkeypatch.setattr(export, "probability", lambda *given: probability(*given) + 3e-5)
     with pytest.raises(ValueError, match=r"output: of 40 images one differs .* 3\.0e-05, more"):
         export_model(model, tmp_path / "m.onnx")
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("m.onnx", "before")]
@@ -218,14 +219,37 @@ def test_what_cannot_be_exported_is_refused_at_once(tmp_path, capsys, monkeypatc
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d.onnx", "empty", "model"]
 
 
+class Halved(Calibrator):
+    """A map of one's own: half the log-odds, and what it was fitted to is not looked at."""
+
+    def _fit(self, X, log_odds, y, weights):
+        self.bias_ = 0.25
+
+    def formula(self, z, s, do):
+        return s / 2 + do.number(self.bias_)
+
+
+def test_one_formula_is_enough_for_a_calibrator_of_ones_own(fitted):
+    """In NumPy, in torch, and in an engine."""
+    ibis = pytest.importorskip("ibis")
+    from probnb.scale.maps import expression
+
+    s = np.linspace(-5, 5, 101)
+    own = Halved().fit(s, s > 0)
+    expected = 1 / (1 + np.exp(-(s / 2 + 0.25)))
+    np.testing.assert_allclose(own.predict_proba(s)[:, 1], expected, rtol=1e-14)
+    graph = probability(own, None, torch.from_numpy(s), Graph)
+    np.testing.assert_allclose(graph, expected, rtol=1e-14)
+    table = ibis.memtable({"s": s})
+    rows = table.mutate(p=expression(own, table.s, True)).to_pandas().sort_values("s")
+    np.testing.assert_allclose(rows["p"], expected, rtol=1e-14)
+
+
 def test_models_that_have_no_graph_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "find_spec", bool)
 
-    class Own(PlattScaling):
-        pass
-
-    own = small().calibrated(Own(), ProbabilityData(FACES, Y))
-    with pytest.raises(ValueError, match=r"calibrator must be one of temperature, .*; got Own"):
+    own = small().calibrated(LogisticRegression(), ProbabilityData(FACES, Y))
+    with pytest.raises(ValueError, match=r"calibrator must be one of temp.*; got LogisticRegress"):
         export_model(own, tmp_path / "m.onnx")
     with pytest.raises(ValueError, match="model must be one of images"):
         export_model(replace(small(), size=None), tmp_path / "m.onnx")
