@@ -39,8 +39,6 @@ KINDS = {
 ROUNDING = 1e-6
 """A probability so little outside [0, 1] is a rounding error of 32 bits."""
 
-ROUNDED = "a probability in [0, 1], or logits"
-
 COUNTS = {
     "zeros": lambda v: v == 0,
     "binary": lambda v: (v == 0) | (v == 1),

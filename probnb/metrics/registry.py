@@ -392,9 +392,19 @@ def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
     {'ece': 0.3, 'mce': 0.4, 'ks': 0.1, 'brier': 0.1, 'auc': 1.0, 'nll': 0.367}
     """
     if hasattr(y_true, "evaluate"):
+        refuse_beside_data(p=p, weights=weights, votes=votes)
         return y_true.evaluate(y_prob)
     sample = check_sample(y_true, y_prob, weights, p, votes)
     return evaluate_sample(sample, computable(p is not None or votes is not None))
+
+
+def refuse_beside_data(**given):
+    """Refuse what a data set holds itself, or has no answer to."""
+    if given := [name for name, value in given.items() if value is not None]:
+        raise ValueError(
+            f"{', '.join(given)} must be None beside a data set, whose own columns of truth, "
+            "weights and clusters count; name them where it is made."
+        )
 
 
 def evaluate_sample(sample, names):

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from ..validation import check_choice, check_integer
 from .differences import compare, difference
-from .registry import METRICS, computable, evaluate_sample
+from .registry import METRICS, computable, evaluate_sample, refuse_beside_data
 from .sample import check_groups, check_row_weights, check_sample
 
 CELLS = 1 << 15
@@ -181,7 +181,8 @@ def bootstrap(
     True
     """
     if hasattr(y, "bootstrap"):
-        return y.bootstrap(predictions, replicates, seed)
+        refuse_beside_data(p=p, groups=groups, weights=weights, votes=votes)
+        return y.bootstrap(predictions, replicates, seed, metrics)
     samples, kept = _check_methods(y, predictions, p, weights, votes)
     known = computable(p is not None or votes is not None)
     metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]

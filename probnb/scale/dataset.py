@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ..metrics.binning import BINS, BrierDecomposition, ReliabilityBins
 from ..metrics.registry import CLIP, METRICS, computable
 from ..metrics.resampling import Bootstrap, draw_weights, weighted_sum
 from ..metrics.sample import Ranked
-from ..tables import COUNTS, ROUNDED, one_outcome
+from ..tables import one_outcome
 from ..validation import check_choice, check_integer
 from .engine import BLOCKS, FILE, ROW, Engine, hashed, number
 from .ranks import count_ranks
@@ -82,8 +83,10 @@ class DataSet:
             block = (held["cluster"].cast("string").hash().cast("int64") % BLOCKS).abs()
         for k, name in enumerate(self.names):
             x, logit = engine.column(name), name in self.logits
-            if not logit and (count := engine.look(name).outside):
-                raise engine.refuse(name, ROUNDED, COUNTS["outside"](x), count)
+            if not logit and engine.look(name).outside:
+                value, place = engine.first(name, "outside")
+                allowed = "a probability in [0, 1], or logits"
+                raise ValueError(f"column {name!r} must hold {allowed}; {place} holds {value}.")
             held[f"p{k}"] = 1 / (1 + (-x).exp()) if logit else x.clip(0.0, 1.0)
         if self.weight is not None:
             power = -np.frexp(engine.look(self.weight).high)[1]  # a power of two changes no digit
@@ -222,7 +225,7 @@ class DataSet:
 
         Parameters
         ----------
-        names : sequence of str, optional
+        names : sequence of str or str, optional
             Columns; by default all.
         replicates : int, default=1000
             Number of resamples.
@@ -236,7 +239,10 @@ class DataSet:
         probnb.metrics.Bootstrap
             Exact values, and resamples that are the same for all columns.
         """
-        names, known = list(self.names if names is None else names), computable(bool(self.p))
+        if isinstance(names, Mapping | pd.DataFrame):
+            raise ValueError(f"predictions must be names of columns; got a {type(names).__name__}.")
+        names = [names] if isinstance(names, str) else list(self.names if names is None else names)
+        known = computable(self.p is not None)
         metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
         replicates = check_integer(replicates, "replicates", 2)
         drawn = draw_weights(np.random.default_rng(seed), replicates, self.units, None)

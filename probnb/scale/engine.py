@@ -128,31 +128,38 @@ class Engine:
     def column(self, name, kind="number"):
         """Return a column that holds what it must, or raise."""
         allowed, right = KINDS[kind]
-        x = self.read(name, kind)
         if (name, kind) not in self._known:
-            wrong = x.isnull() if kind == "label" else ~right(x).fill_null(False)
-            if count := self._number(self.table.aggregate(n=wrong.sum())):
-                raise self.refuse(name, allowed, wrong, count)
-            if kind == "weight" and not self._number(self.table.aggregate(n=x.max())):
+            held = self._held(name, kind)
+            wrong = held.x.isnull() if kind == "label" else ~right(held.x).fill_null(False)
+            if kind == "number":
+                count = self.look(name).wrong
+            else:
+                count = self._number(held.aggregate(n=wrong.sum()))
+            if count:
+                raise self.refuse(name, allowed, held.filter(wrong), count)
+            if kind == "weight" and not self.look(name).high:
                 raise ValueError(f"column {name!r} must hold a weight above 0; all are 0.")
         self._known[name, kind] = True
-        return x
+        return self.read(name, kind)
+
+    def _held(self, name, kind="number"):
+        """A column, ``x``, as it is, ``raw``, and where."""
+        return self.table.select(FILE, ROW, raw=self.raw(name), x=self.read(name, kind))
 
     def refuse(self, name, allowed, wrong, count):
-        """Return the error of a column in which so many rows are wrong."""
-        found = self.table.filter(wrong).select(FILE, ROW, value=self.raw(name))
-        found = self.ask(found.order_by(FILE, ROW).limit(6))
+        """Return the error of a column of which so many rows are wrong."""
+        found = self.ask(wrong.drop("x").order_by(FILE, ROW).limit(6))
         file, unit = found[FILE][0], "line" if self.text else "row"
         places = [*found[ROW][found[FILE] == file]]
-        return refusal(name, allowed, found["value"][0], places, count, unit, self.files[file])
+        return refusal(name, allowed, found["raw"][0], places, count, unit, self.files[file])
 
     def look(self, name):
         """Return the `Facts` of a column."""
         if name not in self._known:
-            x = self.read(name)
-            counts = {what: test(x).fill_null(False).sum() for what, test in COUNTS.items()}
-            asked = {"wrong": x.isnull().sum(), "low": x.min(), "high": x.max()} | counts
-            (found,) = self.ask(self.table.aggregate(**asked)).to_dict("records")
+            held = self._held(name)
+            counts = {what: test(held.x).fill_null(False).sum() for what, test in COUNTS.items()}
+            ends = {"wrong": held.x.isnull().sum(), "low": held.x.min(), "high": held.x.max()}
+            (found,) = self.ask(held.aggregate(**ends, **counts)).to_dict("records")
             self._known[name] = Facts(**found)
         return self._known[name]
 
@@ -169,11 +176,11 @@ class Engine:
 
     def first(self, name, what=None):
         """Return the first value of a column, or the first of one of `COUNTS`, and its place."""
-        table = self.table if what is None else self.table.filter(COUNTS[what](self.read(name)))
-        found = table.select(FILE, ROW, value=self.raw(name)).order_by(FILE, ROW).limit(1)
-        (found,) = self.ask(found).itertuples(index=False, name=None)
-        file, row, value = found
-        return value, f"{'line' if self.text else 'row'} {row} of {self.files[file]}"
+        held = self._held(name)
+        held = held if what is None else held.filter(COUNTS[what](held.x))
+        found = self.ask(held.drop("x").order_by(FILE, ROW).limit(1))
+        place = f"{'line' if self.text else 'row'} {found[ROW][0]} of {self.files[found[FILE][0]]}"
+        return found["raw"][0], place
 
     def distinct(self, *names, kind="label"):
         """Return how many rows are left of some columns once none is there twice."""

@@ -35,42 +35,47 @@ MASTERS = r"(local(\[.*\])?|yarn|(spark|k8s|mesos)://.+)"
 
 
 def find_files(path):
-    """Return the files that a path means, in order, and those that are left out.
+    """Return the files that a path means, in order, the folder above, and what is left out.
 
     Hidden and unfinished files and folders are left out, files that a link leads to again and, of a
     folder, what has no ending of a table and text beside Parquet.
     """
     try:
         places = [str(find_path(path, "predictions"))]
+        base = places[0] if os.path.isdir(places[0]) else os.path.dirname(places[0])
+        if os.path.isfile(places[0]):
+            return places, base, []
     except FileNotFoundError:
         patterns = [str(path), f"../{path}"] if Path.cwd().name == "book" else [str(path)]
         places = [f for p in patterns for f in sorted(glob.glob(p, recursive=True))]
+        base = os.path.dirname(re.split(r"[*?\[]", patterns[-1])[0])
         if not places:
             raise
-    if len(places) == 1 and os.path.isfile(places[0]):
-        return places, []
-    found, left, seen = [], [], set()
+    found, seen = [], set()
     for place in places:
-        for folder, folders, names in os.walk(place, followlinks=True):
-            left += [os.path.join(folder, name) for name in folders if _hidden(name)]
-            again = os.path.realpath(folder) in seen
-            folders[:] = [] if again else sorted(name for name in folders if not _hidden(name))
-            found += [] if again else [os.path.join(folder, name) for name in sorted(names)]
-            seen.add(os.path.realpath(folder))
         found += [place] if os.path.isfile(place) else []
-    kinds = {file: Path(file.casefold().removesuffix(".gz")).suffix for file in found}
+        for folder, folders, names in os.walk(place, followlinks=True):
+            if (real := os.path.realpath(folder)) in seen:
+                folders[:] = []
+                continue
+            seen.add(real)
+            folders.sort()
+            found += [os.path.join(folder, name) for name in sorted(names)]
+    found = [*dict.fromkeys(map(os.path.normpath, found))]
     first = {os.path.realpath(file): file for file in reversed(found)}.values()
-    known = [f for f in found if f in {*first} and not _hidden(os.path.basename(f))]
+    known = [f for f in found if f in {*first} and not _hidden(os.path.relpath(f, base))]
+    kinds = {file: Path(file.casefold().removesuffix(".gz")).suffix for file in known}
     kept = [f for f in known if kinds[f] in PARQUET] or [f for f in known if kinds[f] in TEXT]
     kept = kept or [file for file in known if file in places]
     if not kept:
         raise FileNotFoundError(f"predictions must hold .parquet or .csv files; {path} has none.")
-    return kept, left + [file for file in found if file not in {*kept}]
+    return kept, base, [file for file in found if file not in {*kept}]
 
 
-def _hidden(name):
+def _hidden(path):
     """Whether programs that write tables call unfinished or deleted parts so."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+    parts = [part for part in Path(path).parts if part != ".."]
+    return any(p[0] == "." or (p[0] == "_" and "=" not in p) for p in parts)
 
 
 class _Source:
@@ -180,8 +185,7 @@ def open_rows(path, engine="duckdb", memory="2GB"):
 
 def _look(path, folder):
     """Return Parquet that any engine reads, its names of the columns, and what is known of it."""
-    files, left = find_files(path)
-    base = os.path.dirname(files[0]) if len(files) == 1 else os.path.commonpath(files)
+    files, base, left = find_files(path)
     sources = [_Source(file, os.path.relpath(file, base)) for file in files]
     text = [source for source in sources if source.text]
     if text and len(text) < len(sources):

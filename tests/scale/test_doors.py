@@ -1,0 +1,440 @@
+"""What comes in by an engine: each fault that was found stands with its siblings."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from probnb import metrics
+from probnb.calibrators import PlattScaling
+from probnb.report import judge, make_report, read_predictions
+from probnb.scale import DataSet, open_rows, write_calibrated
+from probnb.scale.engine import hashed
+
+
+def draw(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    q = rng.beta(2, 3, n)
+    return pd.DataFrame({"y": (rng.random(n) < q).astype(int), "m": np.clip(q**1.2, 0, 1)})
+
+
+def large(path, *args, **settings):
+    return read_predictions(path, *args, engine="duckdb", memory="300MB", **settings)
+
+
+def brier(frame, weights=None):
+    return np.average((frame["m"] - frame["y"]) ** 2, weights=weights)
+
+
+def put(frame, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = path.name.casefold()
+    if name.removesuffix(".gz").endswith("parquet"):
+        frame.to_parquet(path)
+    else:
+        text = frame.to_csv(index=False, sep="\t" if ".tsv" in name else ",").encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+
+
+# --- what a type, a folder or a name would change -----------------------------------------------
+
+
+def late(frame, name, first, then, path):
+    """A column that changes its looks where 20,480 lines were taken for all."""
+    cells = [first] * 21_000 + [then] * (len(frame) - 21_000)
+    frame.assign(**{name: cells}).to_csv(path, index=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "then"),
+    [
+        ("weight", "1", "0.4"), ("weight", "1", "2e0"), ("p", "0", "0.25"), ("group", "7", "007"),
+        ("group", "2024-01-01", "x"), ("remark", "1", "D1"), ("id", "true", "yes"),
+    ],
+)  # fmt: skip
+def test_a_column_that_changes_late_is_read_as_in_memory(name, first, then, tmp_path):
+    frame = draw(21_100)
+    late(frame, name, first, then, tmp_path / "my.csv")
+    small, found = read_predictions(tmp_path / "my.csv", "m"), large(tmp_path / "my.csv", "m")
+    assert (found.size, found.groups, found.cluster is None) == (
+        small.size, small.groups, small.cluster is None,
+    )  # fmt: skip
+    expected = metrics.evaluate(small.y, small.predictions["m"], small.p, small.weight)
+    assert metrics.evaluate(found, "m") == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("folder", ["p=0.2", "weight=3", "y=1", "m=0.5", "split=train", "id=4"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_names_of_folders_are_no_columns(folder, ending, tmp_path):
+    frame = draw()
+    put(frame[:200], tmp_path / folder / f"a.{ending}")
+    put(frame[200:], tmp_path / folder / f"b.{ending}")
+    found = large(tmp_path)
+    assert (found.names, found.p, found.weight, found.size) == (["m"], None, None, 400)
+    assert metrics.evaluate(found, "m")["brier"] == pytest.approx(brier(frame))
+    assert f"Names of folders are not read as columns: {folder}." in found.notes
+
+
+@pytest.mark.parametrize("asked", ["A", "a"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_that_differ_by_case_are_two(asked, ending, tmp_path):
+    frame = draw()
+    frame = frame.rename(columns={"m": "A"}).assign(a=frame["m"] / 2)
+    put(frame, tmp_path / f"1.{ending}")
+    put(frame[["a", "A", "y"]], tmp_path / f"2.{ending}")  # in another order
+    found = metrics.evaluate(large(tmp_path, asked), asked)["brier"]
+    assert found == pytest.approx(np.mean((frame[asked] - frame["y"]) ** 2))
+
+
+@pytest.mark.parametrize(
+    "name", ["file_row_number", "filename", "File_Index", "_row", "c1", 'a"b', "x y", "M", "rows"]
+)
+def test_a_column_may_be_called_anything(name, tmp_path):
+    frame = draw().rename(columns={"m": name})
+    frame.to_parquet(tmp_path / "my.parquet")
+    found = large(tmp_path / "my.parquet", [name])
+    assert metrics.evaluate(found, name)["brier"] == pytest.approx(brier(draw()))
+    out = tmp_path / "out.parquet"
+    fitted = PlattScaling().fit(np.linspace(-3, 3, 20), np.arange(20) % 2)
+    write_calibrated(found, name, out, fitted)
+    written = pd.read_parquet(out)
+    assert [*written] == ["y", name, f"{name}_calibrated"]
+    np.testing.assert_array_equal(written[name], frame[name])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("extra", ["weight", "group", "p", "id", "split"])
+def test_a_role_that_not_all_files_have_is_refused(extra, ending, tmp_path):
+    put(draw(), tmp_path / f"1.{ending}")
+    put(draw().assign(**{extra: "1"}), tmp_path / f"2.{ending}")
+    with pytest.raises(ValueError, match=rf"'{extra}' must have one type .* absent in 1.{ending}"):
+        large(tmp_path)
+
+
+def test_other_columns_that_not_all_files_have_are_left_out_and_told(tmp_path):
+    put(draw().assign(new=0.5), tmp_path / "1.csv")
+    put(draw(), tmp_path / "2.csv")
+    found = large(tmp_path)
+    assert found.names == ["m"] and found.size == 800
+    assert any("left out: new (absent in 2.csv" in note for note in found.notes)
+    with pytest.raises(ValueError, match="'new' must have one type in all files"):
+        large(tmp_path, "new")
+
+
+# --- which files ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        ".ipynb_checkpoints/a", "_temporary/0/task/a", ".trash/a", "_delta_log/a", "x/.hidden/a",
+        "_SUCCESS", ".a", "x/_a", "~a.tmp", "README",
+    ],
+)  # fmt: skip
+def test_hidden_and_unfinished_files_are_left_out_and_told(hidden, ending, tmp_path):
+    frame = draw()
+    put(frame, tmp_path / "x" / f"a.{ending}")
+    left = tmp_path / (hidden if hidden[-3:] in ("tmp", "DME", "ESS") else f"{hidden}.{ending}")
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_bytes((tmp_path / "x" / f"a.{ending}").read_bytes())
+    for place in (tmp_path, tmp_path / "**"):
+        found = large(place)
+        assert found.size == len(frame)
+        assert any(note.startswith("Left out") for note in found.notes) or place.name == "**"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a.parquet", "B.PARQUET"), ("a.csv", "B.CSV"), ("a.csv", "b.csv.gz"), ("a.csv", "c.tsv"),
+        ("a.pq", "b.parq"), ("A.CSV.GZ", "deep/b.Csv"), ("a.parquet/0.parquet", "b.parquet"),
+    ],
+)  # fmt: skip
+def test_endings_in_any_case_are_read(names, tmp_path):
+    for name in names:
+        frame = draw()
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame.to_parquet(path) if ".p" in name.casefold() else put(frame, path)
+    found = large(tmp_path)
+    assert found.size == 800 and f"Read 800 rows of 2 files of {tmp_path}" in found.notes[0]
+
+
+def test_text_beside_parquet_and_links_to_what_is_read_are_told(tmp_path):
+    put(draw(), tmp_path / "a.parquet")
+    put(draw(), tmp_path / "b.csv")
+    (tmp_path / "latest.parquet").symlink_to(tmp_path / "a.parquet")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    outside = tmp_path.parent / f"{tmp_path.name} outside"
+    put(draw(seed=1), outside / "c.parquet")
+    (tmp_path / "other").symlink_to(outside)
+    found = large(tmp_path)
+    assert found.size == 800
+    (note,) = [note for note in found.notes if note.startswith("Left out")]
+    assert "b.csv" in note and "latest.parquet" in note
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (("y;m\n0;0,5\n1;0,7\n", "y;m\n0;0.5\n1;0.7\n"), "decimal commas"),
+        (("y,m\n0,0.5\n1,0.7\n", "y,m\n0,0.5\n1,0.7\ny,m,g\n1,0.2,a\n"), "line 4, saw 3"),
+        (("y,m\n0,0.5\n1,0.7\n", ""), "2.csv .* empty"),
+        (("y,m\n0,0.5\n1,0.7\n", "PK\3\4"), "2.csv .* zip archive"),
+        (("y,m\n0,0.5\n1,0.7\n", "y,m\n0,0.5\n1,x\n"), "line 3 of 2.csv holds 'x'"),
+        (("y,m\n", "y,m\n"), "no rows"),
+    ],
+)
+def test_texts_that_are_wrong_say_which(texts, words, tmp_path):
+    for k, text in enumerate(texts):
+        (tmp_path / f"{k + 1}.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        large(tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["DuckDB", " duckdb "])
+def test_the_engine_may_be_spelt_so(engine, tmp_path):
+    put(draw(), tmp_path / "a.csv")
+    assert read_predictions(tmp_path / "a.csv", engine=engine).size == 400
+
+
+@pytest.mark.parametrize("engine", ["duck", "spark", "sqlite", "polars", "local2", ""])
+def test_another_engine_is_refused(engine, tmp_path):
+    put(draw(), tmp_path / "a.csv")
+    with pytest.raises(ValueError, match="engine must be duckdb, or the master of a Spark"):
+        read_predictions(tmp_path / "a.csv", engine=engine)
+
+
+# --- all rows are asked, and a sample is a sample -----------------------------------------------
+
+N = 20_000
+
+
+def rare(column, values, tmp_path, n=N):
+    """A table of which a sample of 100 rows misses what a few rows say."""
+    frame = draw(n).assign(**{column: values})
+    frame.to_parquet(tmp_path / "my.parquet")
+    return tmp_path / "my.parquet"
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(judge, "FIT_ROWS", 100)
+
+
+def few_of(value, other):
+    return [value if k in (17, 12_345, 19_998) else other for k in range(N)]
+
+
+@pytest.mark.usefixtures("few")
+def test_what_few_rows_say_decides(tmp_path):
+    found = large(rare("y", few_of(1, 0), tmp_path))
+    assert found.share == 3 / N and found.sample.size == 100
+    assert make_report(found, replicates=10).tables["calibration"].loc["m", "order"] == "ordinary"
+    found = large(rare("split", few_of("train", "test"), tmp_path))
+    assert found.size == N - 3
+    frame = draw(N).assign(split=["test" if k % 1000 == 7 else "train" for k in range(N)])
+    frame.to_parquet(tmp_path / "my.parquet")
+    assert large(tmp_path / "my.parquet").size == 20
+    found = large(rare("weight", few_of(0.0, 1.0), tmp_path))
+    assert found.size == N - 3 and any("3 have weight 0" in note for note in found.notes)
+    found = large(rare("k", np.arange(N), tmp_path))
+    assert found.names == ["m"] and "Column k counts the rows: it is left out." in found.notes
+    found = large(rare("id", few_of(1, 0) + np.arange(N) * 10, tmp_path))
+    assert found.cluster is None
+    found = large(rare("id", [min(k, N - 2) for k in range(N)], tmp_path))
+    assert found.cluster == "id" and "Column id repeats: 19,999 ids in 20,000 rows." in found.notes
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("column", "value", "other", "words"),
+    [
+        ("m", np.nan, 0.5, "row 17 of my.parquet"), ("m", 1.5, 0.5, "3 of 20,000 values"),
+        ("y", 2, 1, "'y' must hold 0 or 1"), ("weight", -1.0, 1.0, "'weight' must hold a weight"),
+        ("p", np.nan, 0.5, "'p' must hold"), ("group", None, "a", "'group' must hold a name"),
+        ("group", np.nan, 1.0, "'group' must hold a name"), ("split", "", "test", "'split' must"),
+    ],
+)  # fmt: skip
+def test_what_few_rows_hold_is_refused(column, value, other, words, tmp_path):
+    path = tmp_path / "my.parquet"
+    table = pa.Table.from_pandas(draw(N))
+    held = pa.array(few_of(value, other), from_pandas=value is None)
+    names = [name for name in table.column_names if name != column]
+    table = table.select(names).append_column(column, held)
+    pq.write_table(table, path, row_group_size=1000, write_statistics=True)
+    with pytest.raises(ValueError, match=words):
+        large(path)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_long_table_is_refused_whatever_its_size(tmp_path):
+    frame = pd.concat([draw(N).assign(id=np.arange(N), model=name) for name in ("old", "new")])
+    frame.to_parquet(tmp_path / "my.parquet")
+    with pytest.raises(ValueError, match="each of 20,000 ids stands once for each of 2 values"):
+        large(tmp_path / "my.parquet")
+
+
+def test_a_sample_has_its_size_and_the_same_rows_each_time(tmp_path):
+    frame = draw(5000).assign(k=np.arange(5000) / 5000)
+    for k in range(7):
+        frame[k::7].to_parquet(tmp_path / f"{k}.parquet", row_group_size=100)
+    data = DataSet(open_rows(tmp_path), ["m", "k"])
+    drawn = {count: data.draw(count) for count in (1, 10, 333, 4999, 5000, 6000)}
+    assert {count: len(rows) for count, rows in drawn.items()} == {
+        1: 1, 10: 10, 333: 333, 4999: 4999, 5000: 5000, 6000: 5000,
+    }  # fmt: skip
+    for _ in range(3):
+        again = DataSet(open_rows(tmp_path), ["m", "k"]).draw(333)
+        pd.testing.assert_frame_equal(drawn[333], again)
+    assert {*drawn[10]["p1"]} < {*drawn[333]["p1"]}
+    places = np.sort(
+        drawn[333]["p1"]
+    )  # uniform: the deviation is about 1.6 / sqrt(333) at 1 in 100
+    assert np.abs(places - np.arange(333) / 333).max() < 0.1
+    order = np.concatenate([frame["k"][k::7] for k in range(7)])
+    np.testing.assert_array_equal(drawn[6000]["p1"], order)
+
+
+def test_blocks_are_random_by_file_and_row(tmp_path):
+    """Chi-square of sizes and of neighbours, with critical values of 1 in 10^6."""
+    for k in range(20):
+        draw(2000, k).to_parquet(tmp_path / f"{k:02}.parquet")
+    engine = open_rows(tmp_path)
+    held = engine.table.select("_file", "_row", h=hashed(engine.table) % 128)
+    block = engine.ask(held.order_by("_file", "_row"))["h"].to_numpy().reshape(20, 2000)
+    pairs = {
+        "sizes": np.bincount(block.ravel(), minlength=128),
+        "next row": np.bincount((block[:, 1:] % 16 * 16 + block[:, :-1] % 16).ravel()),
+        "next file": np.bincount((block[1:] % 16 * 16 + block[:-1] % 16).ravel()),
+        "first rows": np.bincount(block[:, :100].ravel() % 16),
+    }
+    for name, counts in pairs.items():
+        expected = counts.sum() / len(counts)
+        excess = ((counts - expected) ** 2 / expected).sum() - len(counts)
+        assert excess < 7 * np.sqrt(2 * len(counts)), name
+
+
+@pytest.mark.parametrize("order", ["y", "m", "both", "period", "files"])
+def test_the_order_of_rows_changes_no_interval(order, tmp_path):
+    frame = draw(12_800)
+    if order == "period":  # what repeats each 128 rows
+        frame = frame.sort_values("m").iloc[np.arange(12_800).reshape(128, 100).T.ravel()]
+    elif order != "files":
+        frame = frame.sort_values(["y", "m"] if order == "both" else order)
+    if order == "files":
+        for k, part in enumerate(np.array_split(np.argsort(frame["m"]), 160)):
+            frame.iloc[part].to_parquet(tmp_path / f"{k:03}.parquet")
+    else:
+        frame.to_parquet(tmp_path / "0.parquet")
+    ours = metrics.bootstrap(large(tmp_path), replicates=400).std().loc["m"]
+    theirs = metrics.bootstrap(frame["y"], frame[["m"]], replicates=400, progress=False).std()
+    ratio = ours / theirs.loc["m"]  # 128 blocks know a deviation to 6 %
+    assert ratio[["brier", "nll", "auc"]].between(0.8, 1.25).all(), ratio
+    assert ratio.between(0.5, 2).all(), ratio
+
+
+@pytest.mark.parametrize(("files", "rows"), [(300, 4), (150, 1), (40, 20)])
+def test_many_small_files_have_an_interval(files, rows, tmp_path):
+    frame = draw(files * rows)
+    for k in range(files):
+        frame[k * rows : (k + 1) * rows].to_parquet(tmp_path / f"{k}.parquet")
+    ours = metrics.bootstrap(large(tmp_path), replicates=300)
+    theirs = metrics.bootstrap(frame["y"], frame[["m"]], replicates=300, progress=False)
+    assert ours.units > 60
+    assert 0.75 < ours.std().loc["m", "brier"] / theirs.std().loc["m", "brier"] < 1.33
+
+
+# --- arguments, weights, order ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["p", "weights", "votes", "groups"])
+def test_no_argument_is_dropped_beside_a_data_set(given, tmp_path):
+    put(draw(), tmp_path / "a.csv")
+    data = large(tmp_path / "a.csv")
+    value = np.ones(data.size)
+    if given != "groups":
+        with pytest.raises(ValueError, match=f"{given} must be None beside a data set"):
+            metrics.evaluate(data, "m", **{given: value})
+    with pytest.raises(ValueError, match=f"{given} must be None beside a data set"):
+        metrics.bootstrap(data, **{given: value})
+
+
+def test_a_bootstrap_of_some_metrics_and_columns(tmp_path):
+    put(draw().assign(b=0.5), tmp_path / "a.csv")
+    data = large(tmp_path / "a.csv")
+    boot = metrics.bootstrap(data, "m", replicates=10, metrics=["nll", "brier"])
+    assert [*boot.point.columns] == ["nll", "brier"] and [*boot.point.index] == ["m"]
+    with pytest.raises(ValueError, match=r"metrics must be one of .* got 'breir'"):
+        metrics.bootstrap(data, metrics=["breir"])
+    with pytest.raises(ValueError, match="metrics must be one of"):
+        metrics.bootstrap(data, metrics=["mse_p"])
+    with pytest.raises(ValueError, match="must be names of columns; got a DataFrame"):
+        metrics.bootstrap(data, draw()[["m"]])
+    with pytest.raises(ValueError, match="path must be given with an engine"):
+        read_predictions(engine="duckdb")
+    with pytest.raises(TypeError, match="wieght"):
+        large(tmp_path / "a.csv", wieght="w")
+
+
+@pytest.mark.parametrize("power", [-1000, -565, 0, 531, 1000])
+def test_the_scale_of_weights_does_not_matter(power, tmp_path):
+    frame = draw(2000)
+    weight = np.random.default_rng(0).integers(1, 9, 2000)
+    tables = []
+    for scale in (0, power):
+        frame.assign(weight=np.ldexp(weight / 8, scale)).to_parquet(tmp_path / "a.parquet")
+        for read in (read_predictions, large):
+            tables.append(make_report(read(tmp_path / "a.parquet"), replicates=10).tables)
+    for found in tables[2:]:
+        for name in ("calibration", "decomposition", "gains", "metrics"):
+            expected = tables[0 if found is tables[2] else 1][name]
+            pd.testing.assert_frame_equal(found[name], expected, rtol=1e-9, obj=name)
+
+
+def test_ids_that_repeat_across_parts_alone_are_no_clusters(tmp_path):
+    frame = draw(1000).assign(id=np.arange(1000) % 500, split=np.repeat(["train", "test"], 500))
+    frame.to_parquet(tmp_path / "a.parquet")
+    found, small = large(tmp_path / "a.parquet"), read_predictions(tmp_path / "a.parquet")
+    assert found.cluster is None and small.cluster is None
+    ours, theirs = (make_report(t, replicates=10).tables["calibration"] for t in (found, small))
+    np.testing.assert_allclose(ours["bins_p"], theirs["bins_p"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_are_written_in_the_order_of_the_files(ending, tmp_path):
+    frame = draw(50_000).assign(weight=np.arange(50_000) % 3, note="ä")
+    for k in range(5):
+        put(frame[10_000 * k : 10_000 * (k + 1)], tmp_path / f"{k}.{ending}")
+    data = large(tmp_path, "m")
+    s = np.random.default_rng(0).normal(size=100)
+    fitted = PlattScaling().fit(s, np.arange(100) % 2)
+    new = write_calibrated(data, "m", tmp_path / "out.parquet", fitted)
+    written, kept = pd.read_parquet(tmp_path / "out.parquet"), frame[frame["weight"] > 0]
+    assert [*written] == ["y", "m", "weight", "note", new]
+    np.testing.assert_array_equal(written["m"], kept["m"])
+    assert (written["y"].to_numpy() == kept["y"]).all() and (written["note"] == "ä").all()
+    order = np.argsort(written["m"], kind="stable")
+    assert (np.diff(written[new][order]) >= 0).all() or (np.diff(written[new][order]) <= 0).all()
+
+
+@pytest.mark.parametrize("least", [1e-307, 5e-324, 1e-320])
+def test_tiny_predictions_are_told_apart(least, tmp_path):
+    m = np.r_[0.0, least, least * 3, 1e-300, 0.2, 0.9] * np.ones((50, 1))
+    frame = pd.DataFrame({"y": np.arange(300) % 7 < 2, "m": m.ravel()})
+    frame.to_parquet(tmp_path / "a.parquet")
+    found = large(tmp_path / "a.parquet")
+    expected = metrics.evaluate(frame["y"], frame["m"])
+    assert metrics.evaluate(found, "m") == pytest.approx(expected, rel=1e-12)
+    assert np.isfinite(metrics.bootstrap(found, replicates=10).samples).all()
+
+
+def test_only_the_columns_that_are_used_are_fetched(tmp_path):
+    frame = draw(300).assign(**{f"x{k}": "long text " * 20 for k in range(50)})
+    frame.to_parquet(tmp_path / "a.parquet")
+    data = large(tmp_path / "a.parquet", "m")
+    assert [*data.draw(100)] == ["y", "p0"]
