@@ -277,4 +277,5 @@ def _terms(rows):
 
 def _entropy(a, b):
     infinite = ibis.literal("inf").cast("float64")
-    return ibis.ifelse(a == 0, 0.0, ibis.ifelse(b == 0, infinite, a * (a / b).ln()))
+    ratio = ibis.ifelse(b < 1e-290, a.ln() - b.ln(), (a / b).ln())  # a / b may overflow
+    return ibis.ifelse(a == 0, 0.0, ibis.ifelse(b == 0, infinite, a * ratio))
