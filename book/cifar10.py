@@ -239,8 +239,8 @@ table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3
 # **All votes, never the majority where people disagree.** On FER+ the majority has a higher error than all votes for
 # each of four maps and each number of pictures, and no interval holds 0. It is one-sided: votes ask for a temperature
 # above 1, the majority's is hardly that, which takes no notice of what was to be mended, and with all pictures none of
-# its four maps is shown to beat no map at all. One vote of each picture is right on average, only noisy. That maps are
-# fitted to one drawn vote or to all, and never to the majority, is our rule throughout.
+# its four maps is shown to beat no map at all. {cite}`tao2026` find the same bias elsewhere. One vote of each picture
+# is right on average, only noisy; maps in this book are fitted to one drawn vote, never to the majority.
 #
 # **More votes stand for more pictures.** Against one vote, ten gain several times as much with 100 pictures as with
 # 1,598. Temperature, Platt scaling and beta need 1,000 pictures with one vote before they are shown to gain anything;

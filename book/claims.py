@@ -67,7 +67,7 @@ verdict_counts(claims)
 # to the seeds of each scenario, of which fewer than three decide nothing, by Student's test of the difference from its
 # bound. A claim about every scenario holds if each of the five speaks for it, and is contradicted if one speaks
 # against it at a fifth of the usual level, since that one was picked out of five afterwards. Every choice is paid for
-# in this way (Bonferroni): that of a scenario, of CaPE's better row (its two rows have the benefit of the doubt), of
+# in this way {cite}`benjamini2008`: that of a scenario, of CaPE's better row (its two rows have the benefit of the doubt), of
 # the strongest rival. Claims about networks in general ("seen") must hold wherever there are several seeds; what
 # networks end at is asked of longer trainings ("@60"). What must hold while a fine-tuning goes on is asked of **all**
 # its trainings, at each learning rate, whether validation kept them or not. A row that maps or fine-tunes a network is

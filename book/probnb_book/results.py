@@ -175,10 +175,11 @@ def candidates(runs):
     return pd.DataFrame({"seeds": found.size(), **lists, **gains})
 
 
-def over_seeds(values, scale=1, alone=""):
+def over_seeds(values, scale=1, alone="", digits=2):
     """Student's interval over seeds; a single one says that it is alone."""
-    one = len(values) == 1
-    return f"{scale * values.iloc[0]:+.2f}{alone}" if one else difference(values).text(scale)
+    if len(values) == 1:
+        return f"{scale * values.iloc[0]:+.{digits}f}{alone}"
+    return difference(values).text(scale, digits)
 
 
 def gains(best, rows):
