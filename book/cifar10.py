@@ -51,11 +51,13 @@ check_parameters(
     retrain""",
 )
 from probnb.experiment.profiles import PROFILES
+from probnb.methods import METHODS, check_methods
 from probnb.validation import check_choice, check_integer
 
 profile = check_choice(default_profile(profile), PROFILES, "profile")
 check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
 check_choice(retrain, (True, False), "retrain")
+check_methods(methods)
 check_integer(seed, "seed", minimum=0)
 check_integer(devices, "devices")
 data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
@@ -65,7 +67,6 @@ results_dir = results_path(results_dir)
 import pandas as pd
 
 from probnb.experiment.results import find_runs, on_test, read_results
-from probnb.methods import METHODS
 from probnb.plots import forest, use_style
 from probnb_book.cifar10 import study, tasks
 

@@ -5,11 +5,12 @@ No torch here, so that a wrong setting ends a run in its first second.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 
 from .validation import check_choice, check_integer, check_number, check_numbers
 
-__all__ = ["SCALES", "Recipe", "ReportSettings"]
+__all__ = ["SCALES", "EngineSettings", "Recipe", "ReportSettings"]
 
 SCALES = ("auto", "probability", "logit", "each")
 """What a column of predictions may be taken for."""
@@ -83,6 +84,51 @@ class Recipe:
                     f"{one.name} must be {one.default!r} with solver 'convex', which does not use "
                     f"it; got {value!r}."
                 )
+
+
+MASTERS = r"(local(\[.*\])?|yarn|(spark|k8s|mesos)://.+)"
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """What reads predictions that memory does not hold.
+
+    Parameters
+    ----------
+    engine : str, default="duckdb"
+        ``duckdb``, or the master of a Spark: ``local[2]``, ``spark://host:7077``.
+    memory : str, default="2GB"
+        What it may take, such as 500MB.
+    exact_auc : bool, default=True
+        See `probnb.scale.DataSet`.
+    """
+
+    engine: str = "duckdb"
+    memory: str = "2GB"
+    exact_auc: bool = True
+
+    def __post_init__(self):
+        if self.name != "duckdb" and not re.fullmatch(MASTERS, self.name):
+            raise ValueError(
+                "engine must be duckdb, or the master of a Spark such as local[2] or "
+                f"spark://host:7077; got {self.name!r}."
+            )
+        if not self.size:
+            raise ValueError(f"memory must be a size such as 500MB or 2GB; got {self.memory!r}.")
+        check_choice(self.exact_auc, (True, False), "exact_auc")
+
+    @property
+    def name(self):
+        """The engine, however spelt."""
+        name = str(self.engine).strip()
+        return name.casefold() if name.casefold() == "duckdb" else name
+
+    @property
+    def size(self):
+        """Bytes of memory; 0 where they are not understood."""
+        memory = str(self.memory).strip()
+        held = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", memory, re.IGNORECASE)
+        return float(held[1]) * 1000 ** (1 + "KMGT".index(held[2].upper())) if held else 0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,10 @@ import re
 __all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed"]
 
 
+_MARKS = r"[\\`*\[\]<|$~#]|(?<![^\W_])_|_(?![^\W_])|\{(?=\{)|(?<=\{)\{"
+"""What may be markup: an underscore within a word and a single brace are none."""
+
+
 class Markdown(str):
     """Markdown that a notebook shows as such."""
 
@@ -47,9 +51,9 @@ def escape(text):
     Examples
     --------
     >>> escape("<b>|a_b|")
-    '\\<b>\\|a\\_b\\|'
+    '\\<b>\\|a_b\\|'
     """
-    text = re.sub(r"([\\`*_{}\[\]<|$~#])", r"\\\1", " ".join(str(text).split()))
+    text = re.sub(_MARKS, r"\\\g<0>", " ".join(str(text).split()))
     return text.replace("&", "&amp;")
 
 

@@ -6,8 +6,8 @@ import sys
 import pandas as pd
 import pytest
 
-from probnb.report import check_table, make_report
-from probnb.settings import ReportSettings
+from probnb.report import check_table, make_report, read_predictions
+from probnb.settings import EngineSettings, ReportSettings
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,29 @@ from probnb.settings import ReportSettings
 def test_what_is_wrong_is_refused(wrong, words):
     with pytest.raises(ValueError, match=words):
         ReportSettings(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"engine": "sqlite"}, "engine must be duckdb, or the master of a Spark"),
+        ({"engine": 5}, "engine must be duckdb"),
+        ({"memory": "2"}, "memory must be a size such as 500MB or 2GB; got '2'"),
+        ({"memory": 2}, "memory must be a size"),
+        ({"memory": "0GB"}, "memory must be a size"),
+        ({"exact_auc": "no"}, "exact_auc must be one of True, False; got 'no'"),
+    ],
+)
+def test_what_is_wrong_of_an_engine_is_refused(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        EngineSettings(**wrong)
+    with pytest.raises(ValueError, match=words):
+        read_predictions("no such file", **{"engine": "duckdb", **wrong})
+
+
+def test_engines_that_there_are():
+    assert EngineSettings(" DuckDB ", "1.5 GiB").name == "duckdb"
+    assert EngineSettings("local[2]", "500MB").size == 5e8
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ HOSTILE = [
     "a|b",
     "a\\",
     "&lt;b&gt;",
+    "{{ x }} {{{y",
     "# a\n\n<b>b",
     "x\n```\n<script>",
     "https://example.org/<b>",

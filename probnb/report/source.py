@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from ..metrics.binning import BINS
 from ..metrics.differences import clustered_mean
+from ..settings import EngineSettings
 from ..tables import read_table
 from ..validation import check_integer, find_path
 from . import judge
@@ -64,6 +65,7 @@ def read_predictions(
     if path is None:
         return check_table(draw_example(), columns, **settings)
     if engine is not None:
+        EngineSettings(engine, memory, exact_auc)  # checks them
         return read_large(path, columns, engine, memory, exact_auc, **settings)
     path = find_path(path, "predictions")
     frame = read_table(path)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..reading import is_parquet, look_at_text, naming, open_unpacked
+from ..settings import EngineSettings
 from ..validation import find_path
 from .engine import FILE, ROW, Engine
 
@@ -31,7 +32,6 @@ CELLS = 1 << 21
 """Cells of a text that are held at a time."""
 SHOWN = 8
 """Files that a note names."""
-MASTERS = r"(local(\[.*\])?|yarn|(spark|k8s|mesos)://.+)"
 
 
 def find_files(path):
@@ -158,24 +158,15 @@ def open_rows(path, engine="duckdb", memory="2GB"):
     ValueError
         If `engine` or `memory` is none, or the files cannot be read.
     """
-    held = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", str(memory).strip(), re.IGNORECASE)
-    if held is None or not float(held[1]):
-        raise ValueError(f"memory must be a size such as 500MB or 2GB; got {memory!r}.")
-    size = float(held[1]) * 1000 ** (1 + "KMGT".index(held[2].upper()))
-    engine = str(engine).strip()
-    if engine.casefold() != "duckdb" and not re.fullmatch(MASTERS, engine):
-        raise ValueError(
-            "engine must be duckdb, or the master of a Spark such as local[2] or "
-            f"spark://host:7077; got {engine!r}."
-        )
+    settings = EngineSettings(engine, memory)
     folder = tempfile.TemporaryDirectory(prefix="probnb-")
     files, inner, about = [str(path)], None, {"files": (str(path),)}
     if not re.match(r"\w+://", str(path)):
         files, inner, about = _look(path, folder.name)
     opened = Engine(None, str(path), folder=folder, **about)
     try:
-        read = _read_duckdb if engine.casefold() == "duckdb" else _read_spark
-        con, table, names = read(opened, files, inner, engine, size)
+        read = _read_duckdb if settings.name == "duckdb" else _read_spark
+        con, table, names = read(opened, files, inner, settings.name, settings.size)
     except (ImportError, FileNotFoundError):
         raise
     except Exception as error:
