@@ -211,7 +211,7 @@ grid = figures.settings_figure(drawn, ["unseen", "seen"], "unseen=0")
 #
 # **The order is not what matters; averaging is.** Every row that averages three networks is below every row of one.
 # Fine-tuning the members with CaPE lowers the ensemble, the one interval of six that leaves 0 out, and none after
-# Holm's correction; Platt scaling of each member or of their average, before or after CaPE, changes nothing that three
+# Holm's correction; a logistic map of each member or of their average, before or after CaPE, changes nothing that three
 # seeds could show.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of ways to combine averaging, CaPE and Platt scaling, less the deep ensemble: rows of three networks near 0, rows of one network above."}}

@@ -213,7 +213,7 @@ evidence.chosen_table(outcome.chosen)
 # | row | what it is |
 # |---|---|
 # | CE early-stop, CE overfit | cross entropy, at the epoch of lowest validation cross entropy and at the last |
-# | temperature, Platt scaling | log-odds times one factor {cite}`guo2017calibration`; a factor and an intercept {cite}`platt1999`; both fitted to validation data |
+# | temperature; Platt, two logits | log-odds times one factor {cite}`guo2017calibration`; logistic regression on both logits, as the paper has Platt scaling {cite}`platt1999`, which may change the order of rows; both fitted to validation data |
 # | Dirichlet calibration | logistic regression on $\log \hat p$ and $\log(1 - \hat p)$ {cite}`kull2019dirichlet` |
 # | Mix-n-match | a weighted mean of the predictions at three temperatures, $T$, 1 and infinite {cite}`zhang2020mixnmatch` |
 # | focal loss | $-(1 - \hat p_y)^\beta \log \hat p_y$, where $\hat p_y$ is the probability of what happened {cite}`mukhoti2020focal` |

@@ -13,6 +13,7 @@ from probnb.calibrators import CALIBRATORS
 from probnb.metrics import difference, holm
 from probnb_book import claims, costs, evidence, posthoc, power
 from probnb_book import results as tables
+from probnb_book.claims.statistics import of_run, true_slope
 from probnb_book.published import published
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,31 @@ def test_order_of_the_faces(best):
         for row in ("temperature", "beta", "dirichlet"):
             assert spearmanr(test[row], test["ce"])[0] > 0.998  # but for ties
     assert min(moved) < -0.5 and max(moved) > 0.5
+
+
+def test_known_calibration(best):
+    for scenario, runs in best.items():
+        slopes = {row: difference([of_run(line, "true_slope", row) for line in runs.itertuples()])
+                  for row in ("resampled", "cape_bin")}  # fmt: skip
+        assert slopes["cape_bin"].high < 1
+        near = abs(slopes["resampled"].value - 1) < 0.06
+        assert near == (scenario != "sigmoid")
+
+
+def test_a_slope_by_hand():
+    """Predictions whose log-odds are twice the true ones, and the true ones."""
+    z = np.linspace(-3, 3, 401)
+    p = 1 / (1 + np.exp(-z))
+    assert true_slope(p, 1 / (1 + np.exp(-2 * z))) == pytest.approx(0.5, abs=1e-3)
+    assert true_slope(p, p) == pytest.approx(1, abs=1e-3)
+
+
+def test_settings_lie_at_the_edge(best):
+    kept = [evidence.tables(line)[0].chosen.query("method == 'cape_bin' and chosen")
+            for runs in best.values() for line in runs.itertuples()]  # fmt: skip
+    kept = pd.concat(kept).query("best_epoch > 0")
+    assert len(kept) == 18 and (kept["bins"] == 5).sum() == 17
+    assert (kept["finetune_learning_rate"] == 0.001).sum() == 15
 
 
 def test_losses_that_regularise(best):

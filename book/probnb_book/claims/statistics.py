@@ -7,11 +7,13 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from scipy.special import logit
 from scipy.stats import rankdata
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
+from probnb.calibrators import PlattScaling
 from probnb.metrics import METRICS
 from probnb.metrics.binning import brier_decomposition
 
@@ -117,11 +119,20 @@ def exact_errors(p, p_hat):
     return float(np.mean(np.abs(d))), float(np.mean(d**2))
 
 
+def true_slope(p, p_hat):
+    """Return the slope of the true log-odds on the predicted ones: below 1, these are too extreme."""
+    logits, both = np.tile(logit(p_hat), 2), np.r_[np.ones(len(p)), np.zeros(len(p))]
+    fitted = PlattScaling().fit(logits, both, sample_weight=np.r_[p, 1 - p] + 1e-12)
+    return fitted.coef_[0, 0]
+
+
 TEST = {
     "near_edges": ("Share of predictions near 0 or 1",
                    lambda test, row: np.mean(np.abs(test[row] - 0.5) > 0.45)),
     "exact_error": ("Mean distance of predictions from the true probability of their like",
                     lambda test, row: exact_errors(test["p"], test[row])[0]),
+    "true_slope": ("Slope of the true log-odds on the predicted ones",
+                   lambda test, row: true_slope(test["p"].to_numpy(), test[row].to_numpy())),
 }  # fmt: skip
 """Statistics of predictions on test rows."""
 
