@@ -158,7 +158,7 @@ tables.show(memory.groupby("task", sort=False).agg(tables.over_seeds).rename(str
 # epochs on outcomes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: CaPE less its control in per cent where validation stops, every interval holds 0. Middle: by epoch the error of the control grows faster than CaPE's. Right: by epochs on outcomes the two lines lie on each other but for steps upwards after calibration epochs."}}
-tuned = pause.fine_tunings(pd.concat([*best.values(), *larger.values()]), folders)
+tuned = pause.fine_tunings(pd.concat([*best.values(), *larger.values()]))
 axes = pause.pause_figure(tuned)
 
 # %% [markdown]

@@ -120,7 +120,7 @@ def exact_errors(p, p_hat):
 
 
 def true_slope(p, p_hat):
-    """Return the slope of the true log-odds on the predicted ones: below 1, these are too extreme."""
+    """Return the slope of the true log-odds on the predicted: below 1, these are too extreme."""
     logits, both = np.tile(logit(p_hat), 2), np.r_[np.ones(len(p)), np.zeros(len(p))]
     fitted = PlattScaling().fit(logits, both, sample_weight=np.r_[p, 1 - p] + 1e-12)
     return fitted.coef_[0, 0]
