@@ -48,7 +48,7 @@ def seconds(line):
     """Return the processor seconds behind each row of a run, all candidates and starts counted.
 
     An epoch that a row's early stopping would not have run is not charged, as in
-    `probnb.experiment.plan.cost_of`. ``ce_mean`` is the mean over trainings of cross entropy.
+    `probnb_book.ablations.cost.cost_of`. ``ce_mean`` is the mean over trainings of cross entropy.
     """
     results, patience = evidence.tables(line)[0], line.run.record["settings"].get("patience", 0)
     if "cpu_seconds" not in results.epochs:  # of a run that did not count them

@@ -18,7 +18,7 @@ import pandas as pd
 
 from probnb import store
 from probnb.data.base import Brightness, Mirror, Shift
-from probnb.experiment.plan import cost_of, lineage, passes, plan
+from probnb.experiment.plan import lineage, plan
 from probnb.experiment.profiles import PROFILES
 from probnb.experiment.results import collect, on_test
 from probnb.experiment.run import run_jobs
@@ -32,6 +32,7 @@ from probnb.validation import check_choice
 from ..data.drawn_faces import VERSION
 from ..data.faces import load_faces
 from ..scenarios import SCENARIOS
+from .cost import cost_of, passes
 from .rows import SIZES, STUDIES, settings_of
 from .special import ANEW, SEVERAL, platt, run_steps, three_outcomes
 

@@ -3,10 +3,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from probnb.experiment.plan import cost_of, passes, plan
+from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
 from probnb.methods import METHODS
 from probnb.training.targets import left_out
+from probnb_book.ablations.cost import cost_of, passes
 from probnb_book.data.faces import load_faces
 
 SPLITS = load_faces("linear", size=8, n=120)
