@@ -145,7 +145,8 @@ KEY = ("--key", "which array of a file that holds several", {})
 DEVICES = {"default": "auto", "choices": ("auto", "cpu", "cuda", "mps")}
 COMMANDS = {
     _predict: (
-        MODEL, KEY,
+        MODEL,
+        KEY,
         ("images", "a folder, an archive, an array, or one image", {}),
         ("--output -o", "write here instead of to standard output", {}),
         ("--device", "where to compute", DEVICES),
@@ -163,11 +164,12 @@ COMMANDS = {
         ("--figure", "draw the evidence over time into this file (.svg, .png)", {}),
     ),
     _export: (
-        MODEL, KEY,
+        MODEL,
+        KEY,
         ("output", "the file to write: NAME.onnx", {}),
         ("--images", "check on these instead of on patches of colour", {}),
     ),
-}  # fmt: skip
+}
 """What each command takes; its name and its help are its function's."""
 
 if __name__ == "__main__":

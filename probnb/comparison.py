@@ -25,9 +25,15 @@ __all__ = ["Comparison", "compare"]
 
 
 def compare(
-    splits, methods="ce platt cape_bin", profile="quick", seed=0, directory="runs/fits",
-    network=None, device="auto", **how,
-):  # fmt: skip
+    splits,
+    methods="ce platt cape_bin",
+    profile="quick",
+    seed=0,
+    directory="runs/fits",
+    network=None,
+    device="auto",
+    **how,
+):
     """Train some methods on your data and compare them.
 
     Parameters

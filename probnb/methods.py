@@ -144,9 +144,13 @@ class Method:
         if start and (start.calibrator or start.members > 1 or start.epoch == "last"):
             return f"start must be a row whose kept weights are one network's; not {self.start!r}."
         if self.recipe.get("solver") == "convex":
-            others = {"loss": self.loss != "ce", "start": self.start, "members": self.members > 1,
-                      "targets": isinstance(self.targets, str) and self.targets not in CONVEX,
-                      "grid": min(self.grid.get("share", (0,))) < 0}  # fmt: skip
+            others = {
+                "loss": self.loss != "ce",
+                "start": self.start,
+                "members": self.members > 1,
+                "targets": isinstance(self.targets, str) and self.targets not in CONVEX,
+                "grid": min(self.grid.get("share", (0,))) < 0,
+            }
             for name in (name for name, given in others.items() if given):
                 return f"solver 'convex' has no use for {name}={getattr(self, name)!r}."
         if "mix" in self.grid and {"every", "phase"} & {*self.grid}:

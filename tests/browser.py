@@ -27,8 +27,10 @@ class Browser:
             pytest.skip("needs Chromium: none on the path, nor in CHROME")
         websocket = pytest.importorskip("tornado.websocket")
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        options = ("--headless --no-sandbox --disable-gpu --disable-background-networking "
-                   "--remote-debugging-port=0 --window-size=1200,1000")  # fmt: skip
+        options = (
+            "--headless --no-sandbox --disable-gpu --disable-background-networking "
+            "--remote-debugging-port=0 --window-size=1200,1000"
+        )
         command = [CHROMIUM, *options.split(), "--host-resolver-rules=MAP * ~NOTFOUND"]
         command += [f"--user-data-dir={self.folder.name}", "about:blank"]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -86,8 +88,13 @@ class Browser:
 
     def run(self, script):
         """Evaluate an expression, or a promise of one."""
-        told = self.send("Runtime.evaluate", expression=script, awaitPromise=True,
-                         returnByValue=True, userGesture=True)  # fmt: skip
+        told = self.send(
+            "Runtime.evaluate",
+            expression=script,
+            awaitPromise=True,
+            returnByValue=True,
+            userGesture=True,
+        )
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 
@@ -96,11 +103,12 @@ class Browser:
         kinds = {"Runtime.exceptionThrown", "Network.loadingFailed"}
         self.run("1")
         return [
-            e for e in self.events
+            e
+            for e in self.events
             if e["method"] in kinds
             or (e["method"] == "Runtime.consoleAPICalled" and e["params"]["type"] == "error")
             or (e["method"] == "Log.entryAdded" and e["params"]["entry"]["level"] == "error")
-        ]  # fmt: skip
+        ]
 
     @property
     def addresses(self):

@@ -24,9 +24,12 @@ INPUTS = int(os.environ.get("PROBNB_FUZZ", "1000"))
 def fuzz(share=1.0):
     """Settings of a test that gets its share of the inputs (slow ones get less)."""
     return settings(
-        max_examples=max(10, int(share * INPUTS)), deadline=None, derandomize=INPUTS <= 1000,
-        database=None, suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+        max_examples=max(10, int(share * INPUTS)),
+        deadline=None,
+        derandomize=INPUTS <= 1000,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def only_named_errors(function, *names):
@@ -143,14 +146,26 @@ def test_reader_on_noise(path, data):
 
 
 CELLS = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 300), st.floats(), st.floats(0, 1),
-    st.decimals(allow_nan=False), st.text(max_size=3), st.dates(), st.binary(max_size=2),
-    st.lists(st.integers(), max_size=2), st.complex_numbers(),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 300),
+    st.floats(),
+    st.floats(0, 1),
+    st.decimals(allow_nan=False),
+    st.text(max_size=3),
+    st.dates(),
+    st.binary(max_size=2),
+    st.lists(st.integers(), max_size=2),
+    st.complex_numbers(),
+)
 SETTINGS = st.one_of(
-    st.none(), st.sampled_from(["y", "m", "k", "m,k", "group", "weight", ""]), st.integers(-1, 3),
-    st.lists(st.sampled_from(["m", "k", 1]), max_size=3), st.floats(), st.booleans(),
-)  # fmt: skip
+    st.none(),
+    st.sampled_from(["y", "m", "k", "m,k", "group", "weight", ""]),
+    st.integers(-1, 3),
+    st.lists(st.sampled_from(["m", "k", 1]), max_size=3),
+    st.floats(),
+    st.booleans(),
+)
 
 
 @given(
@@ -181,8 +196,14 @@ def test_tables_of_any_objects(columns, arguments, sure):
 
 # --- parameters of notebooks ------------------------------------------------------------------
 
-VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
-                   st.lists(st.integers(), max_size=2))  # fmt: skip
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.lists(st.integers(), max_size=2),
+)
 
 
 @given(names=st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
@@ -194,8 +215,12 @@ def test_parameters(names):
     if not only_named_errors(lambda: check_parameters(names, "seed bins") or True, "parameter"):
         return
     assert names.keys() == before.keys()
-    assert all(name in ("seed", "bins") or name.startswith("_") or name in
-               ("In", "Out", "exit", "quit", "open", "get_ipython") for name in names)  # fmt: skip
+    assert all(
+        name in ("seed", "bins")
+        or name.startswith("_")
+        or name in ("In", "Out", "exit", "quit", "open", "get_ipython")
+        for name in names
+    )
 
 
 @given(path=VALUES)
@@ -252,9 +277,8 @@ def test_report(frame, bins, replicates):
     if table is None:
         return
     report = only_named_errors(
-        lambda: make_report(table, bins=bins, replicates=replicates),
-        "bins", "replicates",
-    )  # fmt: skip
+        lambda: make_report(table, bins=bins, replicates=replicates), "bins", "replicates"
+    )
     if report is None:
         return
     shown = [report.in_short(), report.what_was_read()]

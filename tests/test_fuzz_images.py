@@ -112,8 +112,10 @@ def test_arrays(arrays, tmp_path_factory, ending, changes, cut):
 
 
 @pytest.mark.filterwarnings("ignore")
-@given(st.lists(st.tuples(st.sampled_from(IMAGES), CHANGES, st.integers(0, 10_000)), max_size=4),
-       st.integers(0, 9))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.sampled_from(IMAGES), CHANGES, st.integers(0, 10_000)), max_size=4),
+    st.integers(0, 9),
+)
 @fuzz(0.02)
 def test_folders_leave_nothing_half_written(tmp_path_factory, bad, seed):
     root = tmp_path_factory.mktemp("folder")

@@ -42,11 +42,21 @@ ODD = st.sampled_from(
      Decimal("0.5"), 10**400, b"1", np.float32(0.1), np.datetime64("2020")]
 )  # fmt: skip
 FORMS = st.sampled_from(
-    [list, tuple, np.array, lambda x: np.array(x, object), pd.Series, lambda x: np.array([x, x]),
-     lambda x: pd.Series(x).astype("category"), lambda x: np.ma.array(x, mask=[0] * len(x)),
-     lambda x: np.ma.array(x, mask=[1] + [0] * (len(x) - 1)), lambda x: pd.DataFrame({"a": x}),
-     lambda x: np.array(x, np.float16), lambda x: pd.Series(x, dtype="Float64")]
-)  # fmt: skip
+    [
+        list,
+        tuple,
+        np.array,
+        lambda x: np.array(x, object),
+        pd.Series,
+        lambda x: np.array([x, x]),
+        lambda x: pd.Series(x).astype("category"),
+        lambda x: np.ma.array(x, mask=[0] * len(x)),
+        lambda x: np.ma.array(x, mask=[1] + [0] * (len(x) - 1)),
+        lambda x: pd.DataFrame({"a": x}),
+        lambda x: np.array(x, np.float16),
+        lambda x: pd.Series(x, dtype="Float64"),
+    ]
+)
 
 
 @st.composite
@@ -153,5 +163,6 @@ def test_calibrators(x, name, scale):
         return fitted.predict_proba([-1e9, -1.0, 0.0, 1.0, 1e9] if np.ndim(s) == 1 else s)
 
     named_or_numbers(fit_and_predict)
-    named_or_numbers(gain_parts, x["y"], x["p_hat"], x["p"], x["p"], x["w"], x["groups"],
-                     may_be_nan=True)  # fmt: skip
+    named_or_numbers(
+        gain_parts, x["y"], x["p_hat"], x["p"], x["p"], x["w"], x["groups"], may_be_nan=True
+    )

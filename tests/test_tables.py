@@ -81,11 +81,17 @@ def test_decimal_commas(tmp_path):
 @pytest.mark.parametrize(
     "cell, words",
     [
-        ("error", "holds 'error'"), ("0,5", "holds '0,5'"), ("12%", "holds '12%'"),
-        ("", "holds nothing"), ("NA", "holds nothing"), ("inf", "holds 'inf'"),
-        ("1.5", "holds '1.5'"), ("-0.1", "holds '-0.1'"), ("#DIV/0!", "holds '#DIV/0!'"),
+        ("error", "holds 'error'"),
+        ("0,5", "holds '0,5'"),
+        ("12%", "holds '12%'"),
+        ("", "holds nothing"),
+        ("NA", "holds nothing"),
+        ("inf", "holds 'inf'"),
+        ("1.5", "holds '1.5'"),
+        ("-0.1", "holds '-0.1'"),
+        ("#DIV/0!", "holds '#DIV/0!'"),
     ],
-)  # fmt: skip
+)
 def test_single_cells_are_named(tmp_path, cell, words):
     text = pd.DataFrame({"y": Y, "m": [cell if k == 3 else v for k, v in enumerate(M)]})
     text = text.to_csv(index=False)
@@ -148,11 +154,14 @@ def test_labels_are_called_anything(tmp_path, name):
 @pytest.mark.parametrize(
     "m",
     [
-        [decimal.Decimal(str(v)) for v in M], pd.array(M, "Float64"), pd.Categorical(M),
-        [str(v) for v in M], pd.Categorical([str(v) for v in M]),
+        [decimal.Decimal(str(v)) for v in M],
+        pd.array(M, "Float64"),
+        pd.Categorical(M),
+        [str(v) for v in M],
+        pd.Categorical([str(v) for v in M]),
     ],
     ids=["decimal", "nullable", "categorical", "text", "categorical text"],
-)  # fmt: skip
+)
 def test_types_of_parquet_and_of_tables_in_memory(tmp_path, m):
     frame = plain().assign(m=m)
     same(read(tmp_path, frame.to_parquet()))
@@ -175,8 +184,11 @@ def test_what_is_no_number(m):
 
 def test_kinds():
     frame = plain(w=np.arange(24) - 1, z=0, o=2 * Y)
-    for name, kind, allowed in (("w", "weight", "at least 0"), ("o", "outcome", "0 or 1"),
-                                ("w", "probability", r"in \[0, 1\]")):  # fmt: skip
+    for name, kind, allowed in (
+        ("w", "weight", "at least 0"),
+        ("o", "outcome", "0 or 1"),
+        ("w", "probability", r"in \[0, 1\]"),
+    ):
         with pytest.raises(ValueError, match=f"'{name}' must hold .*{allowed}.* row 0"):
             column(frame, name, kind)
     with pytest.raises(ValueError, match="'z' must hold a weight above 0; all are 0"):

@@ -121,8 +121,9 @@ def test_a_card_shows_it_as_it_stands(named):
     name, frame = named
     report = make_report(check_table(frame), bins=5, replicates=20)
     mlp = network("mlp", hidden=(4,))
-    model = KeptModel(mlp, (mlp.build(torch.zeros(2, 3)).state_dict(),), 3,
-                      record={"label": name, "source": name})  # fmt: skip
+    model = KeptModel(
+        mlp, (mlp.build(torch.zeros(2, 3)).state_dict(),), 3, record={"label": name, "source": name}
+    )
     card = model_card(model, listed([name]), None, report, f"papermill {name}")
     Page(card).check(name, f"source: {name}", f"papermill {name}")
 

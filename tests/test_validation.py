@@ -169,9 +169,14 @@ def test_weights_and_labels():
         with pytest.raises(ValueError, match=r"^weights must"):
             check_weights(bad)
     assert list(check_vector(pd.Series(["a", "b"], dtype="string"), "groups")) == ["a", "b"]
-    for missing in ([1, np.nan], ["a", None], ["a", np.nan], pd.Series([1, None], dtype="Int64"),
-                    np.array(["2020", "NaT"], "datetime64[Y]"),
-                    np.ma.array([1, 2], mask=[0, 1])):  # fmt: skip
+    for missing in (
+        [1, np.nan],
+        ["a", None],
+        ["a", np.nan],
+        pd.Series([1, None], dtype="Int64"),
+        np.array(["2020", "NaT"], "datetime64[Y]"),
+        np.ma.array([1, 2], mask=[0, 1]),
+    ):
         with pytest.raises(ValueError, match=r"^groups must"):
             check_vector(missing, "groups")
 

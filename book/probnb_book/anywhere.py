@@ -104,8 +104,9 @@ def build(machine, folder):
     paths = os.pathsep.join([str(folder), str(folder / "book")])
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"} | MACHINES[machine]
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build"]
-    done = subprocess.run([*command, "book/"], cwd=folder, env=environment, capture_output=True,
-                          text=True)  # fmt: skip
+    done = subprocess.run(
+        [*command, "book/"], cwd=folder, env=environment, capture_output=True, text=True
+    )
     failed = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed"])[-1]
     pages = sorted((folder / "book" / "_build" / "html").glob("*.html"))
     words = {page.stem: verdicts(page.read_text(encoding="utf-8")) for page in pages}
@@ -142,16 +143,25 @@ def instructions(seed):
     results = collect(jobs, fits, splits)
     test, chosen = on_test(results.predictions), results.chosen.query("chosen")
     kept = chosen.drop_duplicates("method").set_index("method")["best_epoch"]
-    lines = [{"row": name, "mse_p": mse_p(test["p"], test[name]), "epoch": kept[name]}
-             for name in jobs]  # fmt: skip
+    lines = [
+        {"row": name, "mse_p": mse_p(test["p"], test[name]), "epoch": kept[name]} for name in jobs
+    ]
     members = [fits[job] for job in jobs["ensemble"]]
-    lines += [{"row": f"member {k}", "mse_p": fit.history[fit.best_epoch]["mse_p"],
-               "epoch": fit.best_epoch} for k, fit in enumerate(members)]  # fmt: skip
+    lines += [
+        {
+            "row": f"member {k}",
+            "mse_p": fit.history[fit.best_epoch]["mse_p"],
+            "epoch": fit.best_epoch,
+        }
+        for k, fit in enumerate(members)
+    ]
     return pd.DataFrame(lines)
 
 
-STUDIES = {"method": "probnb_book.method import study", "instructions":
-           "probnb_book.anywhere import instructions as study"}  # fmt: skip
+STUDIES = {
+    "method": "probnb_book.method import study",
+    "instructions": "probnb_book.anywhere import instructions as study",
+}
 """What trains the same on several machines: a function of the seed that returns a table."""
 
 
@@ -181,8 +191,11 @@ def main(arguments=None):
     check_choices(given.machines, MACHINES, "machines")
     if given.study:
         table = run_study(given.study, given.machines, given.seeds)
-        store.write_run(Path(given.keep or "results", given.study), {"study": table},
-                        {"study": given.study, **store.machine()})  # fmt: skip
+        store.write_run(
+            Path(given.keep or "results", given.study),
+            {"study": table},
+            {"study": given.study, **store.machine()},
+        )
         return 0
     words, wrong = {}, []
     for machine in given.machines:

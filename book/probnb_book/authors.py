@@ -20,8 +20,11 @@ from probnb.metrics import evaluate
 from probnb.store import machine, replace_file
 
 SAVED = {
-    "infinite": "resampled", "overfit": "ce_overfit", "early_stop": "ce", "cape_bin": "cape_bin",
-}  # fmt: skip
+    "infinite": "resampled",
+    "overfit": "ce_overfit",
+    "early_stop": "ce",
+    "cape_bin": "cape_bin",
+}
 """Columns of the authors' saved predictions, and the rows that they are."""
 
 
@@ -63,12 +66,17 @@ def authors_scores(folder):
                 versions |= cross_fitted(y, versions["none"])
             for repair, p_hat in versions.items():
                 scores = evaluate(y, p_hat, table["p"])
-                lines.append({
-                    "scenario": scenario, "method": method, "repair": repair, "n": len(y),
-                    "shift": np.mean(p_hat) - np.mean(y),
-                    "slope": PlattScaling().fit(log_odds(p_hat), y).coef_[0, 0],
-                    **{name: scores[name] for name in ("mse_p", "nll", "ece", "ks", "auc")},
-                })  # fmt: skip
+                lines.append(
+                    {
+                        "scenario": scenario,
+                        "method": method,
+                        "repair": repair,
+                        "n": len(y),
+                        "shift": np.mean(p_hat) - np.mean(y),
+                        "slope": PlattScaling().fit(log_odds(p_hat), y).coef_[0, 0],
+                        **{name: scores[name] for name in ("mse_p", "nll", "ece", "ks", "auc")},
+                    }
+                )
     return pd.DataFrame(lines).round(6)
 
 

@@ -27,17 +27,26 @@ from .scenarios import SCENARIOS
 
 SCRATCH, FEATURES, DRAWN = "random weights", "pretrained features", "drawn faces, 16 pixels"
 ROWS = {
-    SCRATCH: ("platt", "ce_averaged", "beginning_bin", "ce_finetuned", "cape_bin", "ensemble",
-              "ensemble_platt"),
+    SCRATCH: (
+        "platt",
+        "ce_averaged",
+        "beginning_bin",
+        "ce_finetuned",
+        "cape_bin",
+        "ensemble",
+        "ensemble_platt",
+    ),
     FEATURES: ("logistic", "ce_mean", "ce_averaged", "cape_bin", "ensemble"),
     DRAWN: ("augmented", "ce_averaged", "cape_bin", "ensemble", "distilled", "crossfit"),
-}  # fmt: skip
+}
 """What a practitioner may do, by start; the rows on drawn faces come from the ablations."""
 
 NAMES = {
-    "ce_mean": "CE, one network", "augmented": "CE, augmented", "ensemble": "Deep ensemble of 3",
+    "ce_mean": "CE, one network",
+    "augmented": "CE, augmented",
+    "ensemble": "Deep ensemble of 3",
     (FEATURES, "ensemble"): "Deep ensemble of 5",
-}  # fmt: skip
+}
 """Names of rows that `probnb_book.results.label` gives for another purpose, or lacks."""
 
 FACES = 23_707
@@ -129,12 +138,19 @@ def shares(table):
         without = [parts(own[own["seed"] != seed]).mean() for seed in seeds]
         pseudo = each.mean() + (len(seeds) - 1) * (np.mean(without) - without)
         gap = difference(pseudo if len(each) == most[start] and len(seeds) > 1 else np.nan)
-        lines.append({
-            "start": start, "row": row,
-            "label": NAMES.get((start, row)) or NAMES.get(row) or label(row),
-            **own[["trainings", "seconds"]].mean(), **each, "least": each.min(),
-            "share": gap.value, "low": gap.low, "high": gap.high,
-        })  # fmt: skip
+        lines.append(
+            {
+                "start": start,
+                "row": row,
+                "label": NAMES.get((start, row)) or NAMES.get(row) or label(row),
+                **own[["trainings", "seconds"]].mean(),
+                **each,
+                "least": each.min(),
+                "share": gap.value,
+                "low": gap.low,
+                "high": gap.high,
+            }
+        )
     return pd.DataFrame(lines)
 
 
@@ -145,11 +161,19 @@ def cost_table(table):
     gaps = gaps.agg(over_seeds, 100, " (one)").unstack().reindex(columns=list(SCENARIOS))
     sums = shares(table).set_index(["start", "row"])
     ends = (100 * sums[["share", "low", "high"]]).to_numpy()
-    shown = pd.DataFrame({
-        "trainings": sums["trainings"].map("{:.1f}".format),
-        "seconds": sums["seconds"].map("{:.0f}".format).replace("nan", ""),
-        "share": ["" if np.isnan(v[0]) else "{:.0f} % [{:.0f}, {:.0f}]".format(*v) for v in ends],
-    }).join(gaps.rename(columns=str.capitalize)).fillna("")  # fmt: skip
+    shown = (
+        pd.DataFrame(
+            {
+                "trainings": sums["trainings"].map("{:.1f}".format),
+                "seconds": sums["seconds"].map("{:.0f}".format).replace("nan", ""),
+                "share": [
+                    "" if np.isnan(v[0]) else "{:.0f} % [{:.0f}, {:.0f}]".format(*v) for v in ends
+                ],
+            }
+        )
+        .join(gaps.rename(columns=str.capitalize))
+        .fillna("")
+    )
     return shown.set_axis(pd.MultiIndex.from_frame(sums.reset_index()[["start", "label"]]))
 
 
@@ -161,9 +185,15 @@ def instead_figure(table):
     sums[["share", "low", "high", *names.values()]] *= 100
     rows = {start: own for start in ROWS if len(own := sums[sums["start"] == start])}
     figure, axes = plt.subplots(
-        len(rows), 2, figsize=(7.4, 1.6 + 0.27 * len(sums)), layout="constrained", sharex="col",
-        squeeze=False, width_ratios=[1, 2.2], height_ratios=[*map(len, rows.values())],
-    )  # fmt: skip
+        len(rows),
+        2,
+        figsize=(7.4, 1.6 + 0.27 * len(sums)),
+        layout="constrained",
+        sharex="col",
+        squeeze=False,
+        width_ratios=[1, 2.2],
+        height_ratios=[*map(len, rows.values())],
+    )
     for (start, own), (cost, way) in zip(rows.items(), axes):
         own = own.assign(place=range(len(own)))
         long = own.melt("place", [*names.values()], "scenario", "each")
@@ -179,8 +209,10 @@ def instead_figure(table):
         cost.set_ylim(len(own) - 0.4, -0.6)
         way.set(ylabel="", yticks=[], ylim=cost.get_ylim())
     cost.set_xlabel("Cost, in trainings of\ncross entropy")
-    way.set_xlabel("Share of the way from stopping early to labels drawn\n"
-                   "afresh (%); bars: mean of scenarios, 95 % over seeds")  # fmt: skip
+    way.set_xlabel(
+        "Share of the way from stopping early to labels drawn\n"
+        "afresh (%); bars: mean of scenarios, 95 % over seeds"
+    )
     figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5)
     axes[0, 1].get_legend().remove()
     return axes

@@ -21,11 +21,15 @@ from .claims import face_runs
 from .claims.statistics import exact_errors
 
 ESTIMATORS = {
-    "quantile": "ECE, 15 quantile bins", "uniform": "ECE, 15 equal bins",
-    "debiased": "ECE, debiased", "smooth": "smooth ECE", "corp": "isotonic map, in sample",
-    "isotonic": "isotonic map, out of fold", "beta": "beta map, out of fold",
+    "quantile": "ECE, 15 quantile bins",
+    "uniform": "ECE, 15 equal bins",
+    "debiased": "ECE, debiased",
+    "smooth": "smooth ECE",
+    "corp": "isotonic map, in sample",
+    "isotonic": "isotonic map, out of fold",
+    "beta": "beta map, out of fold",
     "quadratic": "quadratic map, out of fold",
-}  # fmt: skip
+}
 """The estimates and their names, those that read the same outcomes twice first."""
 
 MAPS = ("isotonic", "beta", "quadratic")
@@ -101,8 +105,11 @@ def collect(folders):
         for method in evidence.methods_of(test):
             y, p, p_hat = (test[c].to_numpy(float) for c in ("y", "p", method))
             found = {"exact": exact_errors(p, p_hat), **estimates(y, p_hat)}
-            ends = {f"{name}{end}": found[name][k]
-                    for k, end in enumerate(("", "_squared")) for name in found}  # fmt: skip
+            ends = {
+                f"{name}{end}": found[name][k]
+                for k, end in enumerate(("", "_squared"))
+                for name in found
+            }
             lines.append({**facts, "method": method, **ends})
     return pd.DataFrame(lines).round(6)
 
@@ -116,12 +123,13 @@ def misses(table):
     rows = table[table["method"] != "ce_overfit"]
     return pd.concat(
         rows[["start", "scenario", "seed", "exact"]].assign(
-            estimate=name, value=rows[name],
+            estimate=name,
+            value=rows[name],
             gap=100 * (rows[name].clip(lower=0) - rows["exact"]),
             square=100 * (rows[f"{name}_squared"].clip(lower=0) - rows["exact_squared"]),
         )
         for name in ESTIMATORS
-    )  # fmt: skip
+    )
 
 
 def summary(table):
@@ -161,9 +169,18 @@ def estimators_figure(table):
     """Draw by how much each estimate misses the exact error, over all rows of all runs."""
     long = misses(table).replace({"estimate": ESTIMATORS})
     ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")[1]
-    sns.boxplot(long, x="gap", y="estimate", hue="start", whis=(5, 95), showfliers=False,
-                showmeans=True, meanprops={"marker": "D", "mfc": "white", "mec": "black", "ms": 4},
-                linewidth=1, ax=ax)  # fmt: skip
+    sns.boxplot(
+        long,
+        x="gap",
+        y="estimate",
+        hue="start",
+        whis=(5, 95),
+        showfliers=False,
+        showmeans=True,
+        meanprops={"marker": "D", "mfc": "white", "mec": "black", "ms": 4},
+        linewidth=1,
+        ax=ax,
+    )
     ax.axvline(0, color=COLOURS["black"], linewidth=0.8)
     ax.set(ylabel="", xlabel="Estimate less exact calibration error × 100 (whiskers: 5 to 95 %)")
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)

@@ -64,14 +64,19 @@ def reliability(runs, bins=15):
         test = on_test(read_results(run).predictions)
         clipped = test[[r for r in ROWS if r in test]].clip(1e-9, 1 - 1e-9)
         scenarios[name.capitalize()] = {
-            "y": "".join(map(str, test["y"])), "p": _whole(test["p"], 1e4),
+            "y": "".join(map(str, test["y"])),
+            "p": _whole(test["p"], 1e4),
             "logits": {row: _whole(logit(clipped[row]), 1e3) for row in clipped},
-        }  # fmt: skip
+        }
     return figure(
-        "reliability", "Reliability diagram of stored predictions, turned by a temperature and an "
+        "reliability",
+        "Reliability diagram of stored predictions, turned by a temperature and an "
         "intercept, with the true probability of each test face; beside it ECE, Brier and MSE_p",
-        415, labels={row: METHODS[row].label for row in ROWS}, scenarios=scenarios, bins=bins,
-    )  # fmt: skip
+        415,
+        labels={row: METHODS[row].label for row in ROWS},
+        scenarios=scenarios,
+        bins=bins,
+    )
 
 
 def epochs(moves, scores, faces=500):
@@ -89,11 +94,15 @@ def epochs(moves, scores, faces=500):
     for (start, targets), group in scores.groupby(["start", "targets"], sort=False):
         errors.setdefault(start, {})[targets] = group["MSE_p"].round(4).tolist()
     return figure(
-        "epochs", "True probability against prediction of training faces in three fine-tunings, "
+        "epochs",
+        "True probability against prediction of training faces in three fine-tunings, "
         "epoch by epoch: on outcomes only, with calibration in every second epoch, in every epoch",
-        290, y="".join(map(str, first["y"].to_numpy()[rows])), moves=seen, errors=errors,
+        290,
+        y="".join(map(str, first["y"].to_numpy()[rows])),
+        moves=seen,
+        errors=errors,
         p=_whole(first["p"].to_numpy()[rows], 1e3),
-    )  # fmt: skip
+    )
 
 
 def scenarios(best):
@@ -107,10 +116,12 @@ def scenarios(best):
         shown = {label(row): _whole(errors[row], 1e6) for row in GLANCE if row in errors}
         parts[name.capitalize()]["rows"] = {row: [v / 1e4 for v in e] for row, e in shown.items()}
     return figure(
-        "scenarios", "Test error by epoch of every stored training of a scenario, on outcomes and "
+        "scenarios",
+        "Test error by epoch of every stored training of a scenario, on outcomes and "
         "on fresh outcomes, and beside it the error of each row of the table, a mark a seed",
-        340, scenarios=parts,
-    )  # fmt: skip
+        340,
+        scenarios=parts,
+    )
 
 
 def seeds(best, pairs):
@@ -126,8 +137,15 @@ def seeds(best, pairs):
     found = {pair: of for pair, of in found.items() if of}
     longest = max((len(v) for of in found.values() for v in of.values()), default=1)
     t = [None, None, *stdtrit(np.arange(1, longest), 0.975).round(6)]
-    return figure(
-        "seeds", "Difference of two rows in each scenario: every seed's own as a dot, and the mean "
-        "of the seeds that count with its 95 % interval, or a hollow mark where one counts alone",
-        80 + 44 * len(best), pairs=found, t=t,
-    ) if found else None  # fmt: skip
+    return (
+        figure(
+            "seeds",
+            "Difference of two rows in each scenario: every seed's own as a dot, and the mean of "
+            "the seeds that count with its 95 % interval, or a hollow mark where one counts alone",
+            80 + 44 * len(best),
+            pairs=found,
+            t=t,
+        )
+        if found
+        else None
+    )

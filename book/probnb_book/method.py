@@ -50,22 +50,35 @@ class Demonstration:
     def finetuning(self):
         """The recipe of the fine-tunings."""
         rate = self.finetune_learning_rate
-        return Recipe(self.finetune_epochs, self.batch_size, rate, schedule="constant",
-                      seed=self.seed)  # fmt: skip
+        return Recipe(
+            self.finetune_epochs, self.batch_size, rate, schedule="constant", seed=self.seed
+        )
 
     def train(self, network, splits, recipe, targets=None, keep_start=False):
         """Train on the CPU in float32, whatever the machine, without a bar."""
         fabric = make_fabric("cpu", "32-true")
-        return fit(network, splits, recipe, targets=targets, fabric=fabric, keep_start=keep_start,
-                   on_epoch=lambda row: None)  # fmt: skip
+        return fit(
+            network,
+            splits,
+            recipe,
+            targets=targets,
+            fabric=fabric,
+            keep_start=keep_start,
+            on_epoch=lambda row: None,
+        )
 
 
 def starts(splits, setting):
     """Train on cross entropy from random weights; return the early-stopped network and the last."""
     torch.manual_seed(setting.seed)
     network = ResNet18(setting.width, "small")
-    recipe = Recipe(setting.epochs, setting.batch_size, setting.learning_rate,
-                    plateau_patience=4, seed=setting.seed)  # fmt: skip
+    recipe = Recipe(
+        setting.epochs,
+        setting.batch_size,
+        setting.learning_rate,
+        plateau_patience=4,
+        seed=setting.seed,
+    )
     best = setting.train(network, splits, recipe).weights
     early = copy.deepcopy(network)
     early.load_state_dict(best)
@@ -103,11 +116,16 @@ def movements(networks, splits, setting):
 def scores(fits):
     """Return the MSE_p on test faces after each epoch of each fine-tuning, as a long table."""
     rows = [
-        {"start": start, "targets": name, "epoch": row["epoch"], "MSE_p": 100 * row["mse_p"],
-         "kept": fit.best_epoch == row["epoch"]}
+        {
+            "start": start,
+            "targets": name,
+            "epoch": row["epoch"],
+            "MSE_p": 100 * row["mse_p"],
+            "kept": fit.best_epoch == row["epoch"],
+        }
         for (start, name), fit in fits.items()
         for row in fit.history
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
@@ -154,11 +172,23 @@ def movement_figure(moves, start, epochs):
     """Draw training faces, prediction across and true probability up, at a few epochs."""
     shown = moves.query("start == @start and epoch in @epochs and targets != 'every second epoch'")
     facets = sns.relplot(
-        shown.rename(columns={"y": "outcome"}), x="p_hat", y="p", hue="outcome", style="outcome",
-        row="targets", col="epoch", kind="scatter", height=1.95, aspect=0.9, s=9, alpha=0.6,
-        linewidth=0, palette=[COLOURS["blue"], COLOURS["vermilion"]], rasterized=True,
+        shown.rename(columns={"y": "outcome"}),
+        x="p_hat",
+        y="p",
+        hue="outcome",
+        style="outcome",
+        row="targets",
+        col="epoch",
+        kind="scatter",
+        height=1.95,
+        aspect=0.9,
+        s=9,
+        alpha=0.6,
+        linewidth=0,
+        palette=[COLOURS["blue"], COLOURS["vermilion"]],
+        rasterized=True,
         facet_kws={"margin_titles": True, "legend_out": False},
-    )  # fmt: skip
+    )
     for ax in facets.axes.flat:
         ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], lw=1, zorder=0)
     facets.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
@@ -171,10 +201,22 @@ def movement_figure(moves, start, epochs):
 def scores_figure(scores):
     """Draw the error on test faces after each epoch; a ring marks what validation data kept."""
     facets = sns.relplot(
-        scores, x="epoch", y="MSE_p", hue="targets", style="targets", col="start", kind="line",
-        height=2.9, aspect=1.25, palette={k: COLOURS[v] for k, v in _TARGETS.items()},
-        markers=True, dashes=False, mec="white", ms=6, facet_kws={"legend_out": False},
-    )  # fmt: skip
+        scores,
+        x="epoch",
+        y="MSE_p",
+        hue="targets",
+        style="targets",
+        col="start",
+        kind="line",
+        height=2.9,
+        aspect=1.25,
+        palette={k: COLOURS[v] for k, v in _TARGETS.items()},
+        markers=True,
+        dashes=False,
+        mec="white",
+        ms=6,
+        facet_kws={"legend_out": False},
+    )
     for name, ax in facets.axes_dict.items():
         kept = scores[(scores["start"] == name) & scores["kept"]]
         ax.plot(kept["epoch"], kept["MSE_p"], "o", ms=13, mfc="none", mec="black", mew=1.2)
@@ -193,10 +235,17 @@ def empirical_figure(estimates):
     table = pd.concat(tables, names=["start", "rank"]).reset_index()
     table = table.melt(["start", "rank"], var_name="estimate")
     facets = sns.relplot(
-        table, x="rank", y="value", hue="estimate", col="start", kind="line", height=2.9,
-        aspect=1.25, palette=[COLOURS[c] for c in ("black", "blue", "sky", "vermilion")],
+        table,
+        x="rank",
+        y="value",
+        hue="estimate",
+        col="start",
+        kind="line",
+        height=2.9,
+        aspect=1.25,
+        palette=[COLOURS[c] for c in ("black", "blue", "sky", "vermilion")],
         facet_kws={"legend_out": False},
-    )  # fmt: skip
+    )
     facets.set_axis_labels("training faces, by prediction", "probability")
     facets.set_titles("after the {col_name}").set(ylim=(-0.02, 1.02), xticks=[])
     return _legend_above(facets)

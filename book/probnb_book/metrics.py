@@ -105,8 +105,10 @@ def correlations(models):
             if pair.empty:
                 continue
             sign, counts = 1 if METRICS[metric].lower_is_better else -1, pair.nunique()
-            each = [sign * one[target].corr(one[metric]) if len(one) > 2 else np.nan
-                    for _, one in pair.groupby("seed")]  # fmt: skip
+            each = [
+                sign * one[target].corr(one[metric]) if len(one) > 2 else np.nan
+                for _, one in pair.groupby("seed")
+            ]
             z, ends = np.arctanh(each), (np.nan, np.nan)
             if len(z) > 1:
                 gap = metrics.difference(z)
@@ -138,13 +140,15 @@ def brier_resolution(runs):
         noise = ((p_hat[first] - p_hat[second]) ** 2 * p * (1 - p)).sum(axis=1)
         clear = np.abs(gap) > 4 * np.sqrt(noise) / len(y)
         right = np.sign(scores[first] - scores[second]) == np.sign(gap)
-        lines.append({
-            "scenario": line.task,
-            "pairs": len(gap),
-            "clear": clear.mean(),
-            "clear_right": right[clear].mean() if clear.any() else np.nan,
-            "other_right": right[~clear].mean() if not clear.all() else np.nan,
-        })  # fmt: skip
+        lines.append(
+            {
+                "scenario": line.task,
+                "pairs": len(gap),
+                "clear": clear.mean(),
+                "clear_right": right[clear].mean() if clear.any() else np.nan,
+                "other_right": right[~clear].mean() if not clear.all() else np.nan,
+            }
+        )
     return pd.DataFrame(lines).groupby("scenario", sort=False).mean().astype({"pairs": int})
 
 
@@ -196,11 +200,15 @@ def example_models(n=2329, seed=0):
     p = rng.uniform(0.02, 0.98, n)
     return pd.DataFrame(
         {
-            "y": (rng.random(n) < p).astype(int), "p": p, "truth": p,
-            "coarse": np.where(p < 0.5, 0.26, 0.74), "constant": 0.5,
-            "overconfident": expit(2.5 * logit(p)), "shifted": expit(logit(p) + 0.7),
+            "y": (rng.random(n) < p).astype(int),
+            "p": p,
+            "truth": p,
+            "coarse": np.where(p < 0.5, 0.26, 0.74),
+            "constant": 0.5,
+            "overconfident": expit(2.5 * logit(p)),
+            "shifted": expit(logit(p) + 0.7),
         }
-    )  # fmt: skip
+    )
 
 
 def ece_by_rows(rows=(100, 300, 1000, 3000, 10_000), bins=(5, 15, 50), replicates=100, seed=0):
@@ -308,8 +316,13 @@ def ks_figure(y_true, predictions):
         ax.step(sigma, observed, where="post", color="black", label=r"$\phi_1$: observed")
         ax.step(sigma, predicted, where="post", color=COLOURS["blue"], label=r"$\phi_2$: predicted")
         k = np.argmax(np.abs(observed - predicted))
-        ax.plot([sigma[k]] * 2, [observed[k], predicted[k]], color=COLOURS["vermilion"], lw=3,
-                label="largest gap")  # fmt: skip
+        ax.plot(
+            [sigma[k]] * 2,
+            [observed[k], predicted[k]],
+            color=COLOURS["vermilion"],
+            lw=3,
+            label="largest gap",
+        )
         ax.set_title(f"{name}: KS {abs(observed[k] - predicted[k]):.3f}", loc="left", fontsize=10)
         ax.set(xlabel=r"prediction up to $\sigma$", xlim=(0, 1))
     axes[0].set_ylabel("cumulative share of rows")
@@ -321,8 +334,12 @@ def ece_bias(table):
     """Draw how far from 0 each estimator puts the error of a perfect model, by rows."""
     ax = plt.subplots(figsize=(7.2, 3.6), layout="constrained")[1]
     sns.lineplot(table, markers=True, ax=ax)
-    ax.set(xscale="log", yscale="log", xlabel="rows in the test set",
-           ylabel="mean estimate (true error: 0)")  # fmt: skip
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="rows in the test set",
+        ylabel="mean estimate (true error: 0)",
+    )
     sns.move_legend(ax, "center left", bbox_to_anchor=(1, 0.5))
     return ax
 
@@ -337,16 +354,35 @@ def metric_scatter(models, table, scenario, target="mse_p"):
     rows = rows.assign(auc=1 - rows["auc"]).replace(np.inf, np.nan).sort_values("kind")
     long = rows.melt(["kind", target], list(table["metric"].unique()), "metric")
     facets = sns.relplot(
-        long, x=target, y="value", col="metric", col_wrap=3, hue="kind", palette=_PALETTE,
-        size="kind", sizes={"epoch": 8, "method": 30}, legend=False, height=2.2, aspect=1.1,
-        facet_kws={"sharex": False, "sharey": False}, rasterized=True,
-    )  # fmt: skip
+        long,
+        x=target,
+        y="value",
+        col="metric",
+        col_wrap=3,
+        hue="kind",
+        palette=_PALETTE,
+        size="kind",
+        sizes={"epoch": 8, "method": 30},
+        legend=False,
+        height=2.2,
+        aspect=1.1,
+        facet_kws={"sharex": False, "sharey": False},
+        rasterized=True,
+    )
     found = table.query("scenario == @scenario and target == @target")
     found = found.set_index(["kind", "metric"])["pearson"]
     for metric, ax in facets.axes_dict.items():
         for kind, x, side in (("epoch", 0.04, "left"), ("method", 0.96, "right")):
-            ax.text(x, 1.01, f"{found.get((kind, metric), np.nan):.2f}", transform=ax.transAxes,
-                    ha=side, va="bottom", fontsize=9, color=_PALETTE[kind])  # fmt: skip
+            ax.text(
+                x,
+                1.01,
+                f"{found.get((kind, metric), np.nan):.2f}",
+                transform=ax.transAxes,
+                ha=side,
+                va="bottom",
+                fontsize=9,
+                color=_PALETTE[kind],
+            )
         ax.set(title="", ylabel=_label(metric))
     return facets.set_xlabels(_label(target)).tight_layout()
 

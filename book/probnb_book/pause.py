@@ -118,17 +118,33 @@ def pause_figure(table, rate=0.01):
         1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=[1.25, 1, 1]
     )
     sns.pointplot(
-        stopped.assign(where=names), x="less", y="where", order=sorted(set(names), key=_place),
-        errorbar=lambda values: (difference(values).low, difference(values).high), ax=axes[0],
-        linestyle="none", capsize=0.2, err_kws={"linewidth": 1.5}, markersize=4,
-    )  # fmt: skip
+        stopped.assign(where=names),
+        x="less",
+        y="where",
+        order=sorted(set(names), key=_place),
+        errorbar=lambda values: (difference(values).low, difference(values).high),
+        ax=axes[0],
+        linestyle="none",
+        capsize=0.2,
+        err_kws={"linewidth": 1.5},
+        markersize=4,
+    )
     axes[0].axvline(0, color="0.3", lw=0.8)
     axes[0].set(xlabel="CaPE less its control (%)\nwhere validation stops", ylabel="")
     for ax, x, name in zip(axes[1:], ("epoch", "outcomes"), ("Epoch", "Epoch on outcomes")):
         sns.lineplot(
-            drawn, x=x, y="growth", hue="row", style="row", hue_order=NAMES.values(), ax=ax,
-            markers=True, dashes=False, estimator=None, sort=False,
-        )  # fmt: skip
+            drawn,
+            x=x,
+            y="growth",
+            hue="row",
+            style="row",
+            hue_order=NAMES.values(),
+            ax=ax,
+            markers=True,
+            dashes=False,
+            estimator=None,
+            sort=False,
+        )
         ax.set(xlabel=name, ylabel="Error / error of the start", xticks=range(0, 9, 2))
     axes[2].set(ylabel="", ylim=axes[1].get_ylim())
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper right", ncols=2)

@@ -21,9 +21,13 @@ LEVEL, POWER = 0.05, 0.8
 ENOUGH = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
 """So many standard errors a difference must measure, where the standard error is known."""
 
-ASKED = [*((row, "cape_bin") for row in PAPER_ROWS if row not in ("resampled", "cape_bin")),
-         ("ce", "ensemble"), ("ce_finetuned", "cape_bin"), ("cape_bin", "beginning_bin"),
-         ("ce", "ce_averaged")]  # fmt: skip
+ASKED = [
+    *((row, "cape_bin") for row in PAPER_ROWS if row not in ("resampled", "cape_bin")),
+    ("ce", "ensemble"),
+    ("ce_finetuned", "cape_bin"),
+    ("cape_bin", "beginning_bin"),
+    ("ce", "ce_averaged"),
+]
 """Pairs that the paper compares, and those behind the findings of the page."""
 
 

@@ -51,11 +51,15 @@ MENDS = (  # in every built page
     # a script that is declared twice, and would ask a network
     (r"<script>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>", ""),
     # names that hide the words that are seen, and roles that do not fit their elements
-    (r' aria-label="Toggle hidden content"|(?<=search-button__button pst-js-only") title="Search" '
-     r'aria-label="Search"(?=[^>]*>\s*<i [^>]*></i>\s*<span)', ""),
+    (
+        r' aria-label="Toggle hidden content"'
+        r'|(?<=search-button__button pst-js-only") title="Search" aria-label="Search"'
+        r"(?=[^>]*>\s*<i [^>]*></i>\s*<span)",
+        "",
+    ),
     (r'(<i [^>]*class="theme-switch [^>]*) title="[^"]*"', r"\1"),
     (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
-)  # fmt: skip
+)
 
 _CONTENTS = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Contents</title><style>
 @page {{size: A4; margin: 25mm}} body {{font: 12pt sans-serif}} a {{color: inherit}}
@@ -135,8 +139,9 @@ def report_failures(app):
     if failed:
         app.statuscode = 1
         # after jupyter-book's own last words
-        atexit.register(print, f"Pages that failed: {', '.join(failed)}. The others are built.",
-                        file=sys.stderr)  # fmt: skip
+        atexit.register(
+            print, f"Pages that failed: {', '.join(failed)}. The others are built.", file=sys.stderr
+        )
 
 
 def mend(folder):
@@ -208,10 +213,14 @@ def print_pdf(built=BUILT, path=ROOT / "book.pdf", contents=ROOT / "_toc.yml"):
         printed = [PdfReader(_print(built / f"{name}.html", folder)) for name in names]
         lengths = [2, *(len(pdf.pages) for pdf in printed)]  # after one page of contents
         starts = dict(zip(names, accumulate(lengths)))
-        lines = [f"<h3>{html.escape(part)}</h3>" + "".join(
-                     f'<p><a href="{(built / n).as_uri()}.html">{titles[n]}</a> {starts[n]}</p>'
-                     for n in chapters)
-                 for part, chapters in parts.items()]  # fmt: skip
+        lines = [
+            f"<h3>{html.escape(part)}</h3>"
+            + "".join(
+                f'<p><a href="{(built / n).as_uri()}.html">{titles[n]}</a> {starts[n]}</p>'
+                for n in chapters
+            )
+            for part, chapters in parts.items()
+        ]
         contents = _CONTENTS.format(title=titles[names[0]], lines="".join(lines))
         whole.append(_print(folder / "contents.html", folder, contents), import_outline=False)
         for pdf in printed:
@@ -233,9 +242,16 @@ def _print(page, folder, text=None):
     if text is not None:
         page.write_text(text, encoding="utf-8")
     path = folder / f"{page.stem}.pdf"
-    options = ["--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",
-               "--disable-background-networking", "--generate-pdf-document-outline",
-               "--virtual-time-budget=60000", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
+    options = [
+        "--headless",
+        "--disable-gpu",
+        "--no-sandbox",
+        "--no-pdf-header-footer",
+        "--disable-background-networking",
+        "--generate-pdf-document-outline",
+        "--virtual-time-budget=60000",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
     command = [find_chromium(), *options, f"--print-to-pdf={path}", page.as_uri()]
     return _made(path, f"{page} was not printed", command, timeout=600)
 

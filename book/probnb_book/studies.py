@@ -37,9 +37,18 @@ SHARED = {
 
 
 def train_rows(
-    chapter, splits, methods, settings, results_dir, facts, network=None, amend=None,
-    changed=None, device="auto", **how,
-):  # fmt: skip
+    chapter,
+    splits,
+    methods,
+    settings,
+    results_dir,
+    facts,
+    network=None,
+    amend=None,
+    changed=None,
+    device="auto",
+    **how,
+):
     """Train the rows of a table, and store what came out.
 
     Parameters

@@ -20,8 +20,11 @@ FINETUNED = ("ce_finetuned", "cape_bin", "cape_kernel")
 
 def facts(splits, run, results):
     """What was run on what, as a table of two columns; what other code trained is named."""
-    parts = {"train on": splits.train, "choose and calibrate with": splits.val,
-             "test on": splits.test}  # fmt: skip
+    parts = {
+        "train on": splits.train,
+        "choose and calibrate with": splits.val,
+        "test on": splits.test,
+    }
     record, shape = run.record, "x".join(map(str, splits.train.inputs.shape[-2:]))
     rows = {
         "data": f"{splits.source.split()[0]}, {shape} pixels",
@@ -94,9 +97,11 @@ def _word(found):
 
 
 _CURVES = {
-    "train_ce": "training cross entropy", "val_ce": "validation cross entropy",
-    "mse_p": r"test MSE$_p$ $\times$ 100", "kl_p": r"test KL$_p$ $\times$ 100",
-}  # fmt: skip
+    "train_ce": "training cross entropy",
+    "val_ce": "validation cross entropy",
+    "mse_p": r"test MSE$_p$ $\times$ 100",
+    "kl_p": r"test KL$_p$ $\times$ 100",
+}
 _STYLES = {"ce": "black", "ce_finetuned": "green", "cape_bin": "blue", "cape_kernel": "vermilion"}
 _PALETTE = {METHODS[name].label: COLOURS[colour] for name, colour in _STYLES.items()}
 
@@ -110,8 +115,9 @@ def scenario_figure(scenario, ages, p, y):
     axes[0].set(xlabel="age (years)", ylabel=r"probability $\psi$", ylim=(-0.02, 1.02))
     sns.histplot(x=p, bins=np.linspace(0, 1, 31), ax=axes[1])
     axes[1].set(xlabel="probability p", ylabel="faces")
-    sns.histplot(x=ages, hue=y, multiple="stack", bins=np.arange(0, 121, 5), ax=axes[2],
-                 hue_order=[1, 0])  # fmt: skip
+    sns.histplot(
+        x=ages, hue=y, multiple="stack", bins=np.arange(0, 121, 5), ax=axes[2], hue_order=[1, 0]
+    )
     axes[2].set(xlabel="age (years)", ylabel="")
     axes[2].get_legend().set_title("outcome")
     return axes
@@ -137,9 +143,17 @@ def overfitting_figure(y, p, predictions, discrete=False):
     if not discrete:
         return reliability_grid(y, shown, p=p)
     table = pd.DataFrame(shown).assign(p=np.asarray(p).round(6)).melt("p", var_name="method")
-    facets = sns.FacetGrid(table, col="method", row="p", height=0.75, aspect=7.4 / 3 / len(shown),
-                           row_order=sorted(table["p"].unique(), reverse=True),
-                           margin_titles=True, despine=False, sharey=False)  # fmt: skip
+    facets = sns.FacetGrid(
+        table,
+        col="method",
+        row="p",
+        height=0.75,
+        aspect=7.4 / 3 / len(shown),
+        row_order=sorted(table["p"].unique(), reverse=True),
+        margin_titles=True,
+        despine=False,
+        sharey=False,
+    )
     facets.figure.set_size_inches(7.4, 0.6 + 0.75 * table["p"].nunique())
     facets.map(sns.histplot, "value", bins=np.linspace(0, 1, 26), element="step")
     for (row, _, _), _ in facets.facet_data():
@@ -167,9 +181,14 @@ def learning_curves(results, window=1):
         scale = 100 if column in ("mse_p", "kl_p") else 1
         for name, rows in curves.items():
             values = scale * rows[column].rolling(window, min_periods=1, center=True).mean()
-            ax.plot(rows["epoch"], values, "--" if name == "cape_kernel" else "-",
-                    color=COLOURS[_STYLES[name]], lw=1.6,
-                    label=METHODS[name].label)  # fmt: skip
+            ax.plot(
+                rows["epoch"],
+                values,
+                "--" if name == "cape_kernel" else "-",
+                color=COLOURS[_STYLES[name]],
+                lw=1.6,
+                label=METHODS[name].label,
+            )
         ax.axvline(start, color=COLOURS["grey"], ls=":", lw=1.2)
         ax.set(xlabel="epoch", ylabel=label)
         ce = curves["ce"][column].iloc[1:]
@@ -194,13 +213,33 @@ def finetuning_figure(results):
     table = table.assign(method=[METHODS[m].label for m in table["method"]])
     long = table.melt(["method", "epoch", "calibration"], ["val_ce", "mse_p"], "score")
     facets = sns.relplot(
-        long, x="epoch", y="value", hue="method", style="calibration", markers={0: "o", 1: "X"},
-        dashes=False, col="score", kind="scatter", palette=_PALETTE, s=60, height=2.9, aspect=1.25,
-        facet_kws={"sharey": False}, legend=False,
-    )  # fmt: skip
+        long,
+        x="epoch",
+        y="value",
+        hue="method",
+        style="calibration",
+        markers={0: "o", 1: "X"},
+        dashes=False,
+        col="score",
+        kind="scatter",
+        palette=_PALETTE,
+        s=60,
+        height=2.9,
+        aspect=1.25,
+        facet_kws={"sharey": False},
+        legend=False,
+    )
     for score, ax in facets.axes_dict.items():
-        sns.lineplot(long[long["score"] == score], x="epoch", y="value", hue="method", ax=ax,
-                     palette=_PALETTE, legend=score == "val_ce", lw=1.4)  # fmt: skip
+        sns.lineplot(
+            long[long["score"] == score],
+            x="epoch",
+            y="value",
+            hue="method",
+            ax=ax,
+            palette=_PALETTE,
+            legend=score == "val_ce",
+            lw=1.4,
+        )
         kept = table[table["epoch"] == table["fit"].map(best)]
         ax.plot(kept["epoch"], kept[score], "o", ms=13, mfc="none", mec="black", mew=1.2)
         ax.set(xlabel="epoch after the early stop", ylabel=_CURVES[score], title="")

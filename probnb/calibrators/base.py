@@ -292,8 +292,14 @@ def fit_logistic(X, y, weights, start, penalty):
         q = expit(X @ theta)
         return (X.T * (weights * q * (1 - q))) @ X + 2 * np.diag(penalty + RIDGE)
 
-    fit = minimize(value, start, jac=gradient, hess=hessian, method="trust-exact",
-                   options={"gtol": 1e-11, "maxiter": 1000})  # fmt: skip
+    fit = minimize(
+        value,
+        start,
+        jac=gradient,
+        hess=hessian,
+        method="trust-exact",
+        options={"gtol": 1e-11, "maxiter": 1000},
+    )
     return fit.x / size
 
 

@@ -268,8 +268,20 @@ def write_results(directory, results, changed=None, **facts):
     return StoredRun(folder, record)
 
 
-IDENTITY = ("source", "digest", "settings", "changed", "mirror", "parameters", "network", "inputs",
-            "seed", "methods", "method", "calibrated")  # fmt: skip
+IDENTITY = (
+    "source",
+    "digest",
+    "settings",
+    "changed",
+    "mirror",
+    "parameters",
+    "network",
+    "inputs",
+    "seed",
+    "methods",
+    "method",
+    "calibrated",
+)
 """What makes a run, or the model that was kept of it, another one."""
 
 

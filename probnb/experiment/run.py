@@ -252,10 +252,16 @@ def _train(job, shared, work, show, fabric):
             loss = losses.LOSSES[loss](*strength)
         solver = job.recipe.solver
         result = TRAINERS[solver](
-            model, splits, job.recipe, loss, targets, fabric,
+            model,
+            splits,
+            job.recipe,
+            loss,
+            targets,
+            fabric,
             checkpoint=state if solver == "sgd" else None,  # the other is done within seconds
-            on_epoch=None if show else lambda record: None, keep_start=job.start is not None,
-        )  # fmt: skip
+            on_epoch=None if show else lambda record: None,
+            keep_start=job.start is not None,
+        )
         if fabric.is_global_zero:
             _store(work[job], result, splits, _sums(job, work))
             for kind in ("partial", "memory"):  # also of other code, which gave up
@@ -268,6 +274,12 @@ def _train(job, shared, work, show, fabric):
 def _store(one, result, splits, sums):
     tensors = {f"weights.{k}": v for k, v in result.weights.items()}
     tensors |= {f"logits.{k}": v for k, v in result.logits.items()}
-    meta = {"history": result.history, "best_epoch": result.best_epoch, "ids": _ids(splits),
-            "source": splits.source, "code": one.code, "rests_on": sums}  # fmt: skip
+    meta = {
+        "history": result.history,
+        "best_epoch": result.best_epoch,
+        "ids": _ids(splits),
+        "source": splits.source,
+        "code": one.code,
+        "rests_on": sums,
+    }
     store.save(one.path, tensors, meta)

@@ -77,9 +77,13 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
         if chosen not in shared:
             weights = tuple(fits[job].weights for job in chosen)
             bare = KeptModel(
-                chosen[0].network, weights, splits.train.inputs.shape[1], scale,
-                size=size, aspect=aspect,
-            )  # fmt: skip
+                chosen[0].network,
+                weights,
+                splits.train.inputs.shape[1],
+                scale,
+                size=size,
+                aspect=aspect,
+            )
             shared[chosen] = bare, bare.logits(splits.val, device), bare.logits(splits.test, device)
         model, val, test = shared[chosen]
         model = replace(model, record={**(record or {}), "method": name, "label": method.label})
@@ -150,11 +154,13 @@ def choose_model(kept, val, seed=0):
         {
             "nll": nll,
             "gap": {name: nll[name] - nll[best] for name in nll},
-            "se": {name: clustered_mean(loss[name] - loss[best], weights, val.groups)[1]
-                   for name in nll},
+            "se": {
+                name: clustered_mean(loss[name] - loss[best], weights, val.groups)[1]
+                for name in nll
+            },
             "networks": {name: len(one.model.members) for name, one in kept.items()},
         }
-    )  # fmt: skip
+    )
     table["se"] = table["se"].fillna(np.inf)
     near = table.index[table["gap"] <= table["se"]]
     table["chosen"] = table.index == min(near, key=lambda name: (_plain(name, kept), nll[name]))

@@ -196,9 +196,14 @@ def _onnx(whole, example, path, facts):
     import onnxruntime
 
     program = torch.onnx.export(
-        whole, (example,), input_names=["images"], output_names=["probability"],
-        dynamic_shapes=({0: "n"},), dynamo=True, verbose=False,
-    )  # fmt: skip
+        whole,
+        (example,),
+        input_names=["images"],
+        output_names=["probability"],
+        dynamic_shapes=({0: "n"},),
+        dynamo=True,
+        verbose=False,
+    )
     program.model.metadata_props.update(facts)
     path.write_bytes(program.model_proto.SerializeToString())
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])

@@ -26,8 +26,19 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-__all__ = ["LINKED", "PICTURE", "Listing", "cache_folder", "checksum", "is_array", "list_files",
-           "match_names", "open_array", "plain_name", "read_files"]  # fmt: skip
+__all__ = [
+    "LINKED",
+    "PICTURE",
+    "Listing",
+    "cache_folder",
+    "checksum",
+    "is_array",
+    "list_files",
+    "match_names",
+    "open_array",
+    "plain_name",
+    "read_files",
+]
 
 PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
 """Names that are taken for images."""
@@ -55,8 +66,18 @@ ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 """Endings of files that hold images as one array."""
 
 # RuntimeError: a zip's password, or links in a circle; the last two: NumPy's header is Python
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError,
-           lzma.LZMAError, zlib.error, EOFError, OSError, UnicodeDecodeError)  # fmt: skip
+_BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    OSError,
+    UnicodeDecodeError,
+)
 _BROKEN_ARRAY = (*_BROKEN, ValueError, ImportError, SyntaxError, tokenize.TokenError)
 
 

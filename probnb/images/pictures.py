@@ -28,8 +28,15 @@ from tqdm.auto import tqdm
 from .. import store
 from .files import cache_folder, checksum, read_files
 
-__all__ = ["ASPECTS", "MappedRows", "decode", "decode_array", "decode_files",
-           "decode_rows", "open_picture"]  # fmt: skip
+__all__ = [
+    "ASPECTS",
+    "MappedRows",
+    "decode",
+    "decode_array",
+    "decode_files",
+    "decode_rows",
+    "open_picture",
+]
 
 log = logging.getLogger(__name__)
 

@@ -162,10 +162,14 @@ def learning_curve(
     others, test = {name: one.test for name, one in kept.items() if name != "ce"}, splits.test
     beside = {} if scratch is None else {"scratch": scratch}
     boot = bootstrap(
-        test.outcomes.cpu().numpy(), pd.DataFrame(predictions | others | beside), metrics=["nll"],
-        groups=test.groups, weights=None if test.weights is None else test.weights.cpu().numpy(),
-        replicates=replicates, seed=seed,
-    )  # fmt: skip
+        test.outcomes.cpu().numpy(),
+        pd.DataFrame(predictions | others | beside),
+        metrics=["nll"],
+        groups=test.groups,
+        weights=None if test.weights is None else test.weights.cpu().numpy(),
+        replicates=replicates,
+        seed=seed,
+    )
     points = pd.concat([boot.point["nll"], *(end["nll"] for end in boot.interval())], axis=1)
     points = points.set_axis(["nll", "low", "high"], axis=1).loc[[*predictions]]
     points.insert(0, "rows", [*rows, len(splits.train)])
@@ -272,9 +276,14 @@ def learning_curve_figure(points, differences, choice):
     _, ax = plt.subplots(figsize=(5.6, 3.6))
     ends = np.abs(points[["low", "high"]].to_numpy().T - points["nll"].to_numpy())
     ax.errorbar(
-        points["rows"], points["nll"], np.nan_to_num(ends), color=COLOURS["blue"], marker="o",
-        capsize=3, label=METHODS["ce"].label,
-    )  # fmt: skip
+        points["rows"],
+        points["nll"],
+        np.nan_to_num(ends),
+        color=COLOURS["blue"],
+        marker="o",
+        capsize=3,
+        label=METHODS["ce"].label,
+    )
     others = [name for name in choice.index if name in differences]
     if others:
         value = points["nll"].iloc[-1] + differences[others[0]].value

@@ -124,9 +124,17 @@ class Bootstrap:
 
 
 def bootstrap(
-    y, predictions=None, p=None, replicates=1000, seed=0, metrics=None, groups=None, progress=True,
-    weights=None, votes=None,
-):  # fmt: skip
+    y,
+    predictions=None,
+    p=None,
+    replicates=1000,
+    seed=0,
+    metrics=None,
+    groups=None,
+    progress=True,
+    weights=None,
+    votes=None,
+):
     """Resample rows, or whole groups of rows, and compute every metric of every method.
 
     Parameters

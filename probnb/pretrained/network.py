@@ -30,9 +30,17 @@ class Pretrained(nn.Module):
     """
 
     def __init__(
-        self, backbone="lite0", layers="stages", size=None, mirror=False, bare=False, hidden=(),
-        dropout=0.0, in_channels=3, num_classes=2,
-    ):  # fmt: skip
+        self,
+        backbone="lite0",
+        layers="stages",
+        size=None,
+        mirror=False,
+        bare=False,
+        hidden=(),
+        dropout=0.0,
+        in_channels=3,
+        num_classes=2,
+    ):
         super().__init__()
         if in_channels != 3:
             raise ValueError(f"a backbone sees images of 3 channels; got {in_channels}.")

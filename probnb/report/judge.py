@@ -63,9 +63,15 @@ def resample(table, replicates=1000, seed=0):
     affordable = max(100, int(BUDGET / table.predictions.size))
     replicates = min(check_integer(replicates, "replicates", minimum=2), affordable)
     return bootstrap(
-        table.y, table.predictions, table.p, replicates, seed, groups=table.cluster,
-        weights=table.weight, progress=False,
-    )  # fmt: skip
+        table.y,
+        table.predictions,
+        table.p,
+        replicates,
+        seed,
+        groups=table.cluster,
+        weights=table.weight,
+        progress=False,
+    )
 
 
 def paired_table(boot, reference=None):
@@ -93,8 +99,14 @@ def paired_table(boot, reference=None):
     rows = {}
     for (a, b), metric in itertools.product(pairs, boot.point.columns):
         gap = compare([boot], a, b, metric)
-        rows[a, b, metric] = {"difference": gap.value, "low": gap.low, "high": gap.high, "p": gap.p,
-                              "distinct": gap.resolved, "text": gap.text(1, 4)}  # fmt: skip
+        rows[a, b, metric] = {
+            "difference": gap.value,
+            "low": gap.low,
+            "high": gap.high,
+            "p": gap.p,
+            "distinct": gap.resolved,
+            "text": gap.text(1, 4),
+        }
     out = pd.DataFrame.from_dict(rows, orient="index")
     return out.rename_axis(["a", "b", "metric"]) if rows else out
 
@@ -118,8 +130,12 @@ def distance_table(table):
     for name, metric in itertools.product(rows, ("mse_p", "kl_p")):
         p_hat = table.predictions[name]
         found = repeated_distance(table.ones, table.counts, p_hat, metric, **about)
-        rows[name] |= {metric: found.value, f"{metric}_low": found.low,
-                       f"{metric}_high": found.high, f"{metric}_bias": found.bias}  # fmt: skip
+        rows[name] |= {
+            metric: found.value,
+            f"{metric}_low": found.low,
+            f"{metric}_high": found.high,
+            f"{metric}_bias": found.bias,
+        }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -355,8 +371,14 @@ def tell_groups(found, clustered):
             low, high = np.ravel(proportion_interval(ones, max(effective, 1)))
         for name, predicted in predictions.items():
             off = bool(predicted < low or predicted > high)
-            out[group, name] = {"rows": rows, "predicted": predicted, "observed": observed,
-                                "low": low, "high": high, "off": off}  # fmt: skip
+            out[group, name] = {
+                "rows": rows,
+                "predicted": predicted,
+                "observed": observed,
+                "low": low,
+                "high": high,
+                "off": off,
+            }
     return pd.DataFrame.from_dict(out, orient="index").rename_axis(["group", "column"])
 
 
@@ -401,8 +423,12 @@ def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
         rows[column, name] = {}
         for metric, of in (("brier", lambda p: (p - y) ** 2), ("nll", lambda p: nll_rows(y, p))):
             gain, _, low, high = mean_of(table, of(before) - of(after))
-            rows[column, name] |= {metric: mean_of(table, of(after))[0], f"{metric}_gain": gain,
-                                   f"{metric}_low": low, f"{metric}_high": high}  # fmt: skip
+            rows[column, name] |= {
+                metric: mean_of(table, of(after))[0],
+                f"{metric}_gain": gain,
+                f"{metric}_low": low,
+                f"{metric}_high": high,
+            }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["column", "calibrator"])
 
 

@@ -82,14 +82,31 @@ class PredictionTable:
 
     def drawn(self, bins):
         """Return the arguments of `probnb.plots.reliability_grid`."""
-        return {"y_true": self.y, "predictions": self.predictions, "p": self.p, "bins": bins,
-                "corp": self.p is None, "weights": self.weight}  # fmt: skip
+        return {
+            "y_true": self.y,
+            "predictions": self.predictions,
+            "p": self.p,
+            "bins": bins,
+            "corp": self.p is None,
+            "weights": self.weight,
+        }
 
 
 def check_table(
-    frame, columns=None, y="y", p="p", group="group", cluster="cluster", scale="auto",
-    weight="weight", id="id", split="split", part="test", k=None, n=None,
-):  # fmt: skip
+    frame,
+    columns=None,
+    y="y",
+    p="p",
+    group="group",
+    cluster="cluster",
+    scale="auto",
+    weight="weight",
+    id="id",
+    split="split",
+    part="test",
+    k=None,
+    n=None,
+):
     """Check a table of predictions and turn logits into probabilities.
 
     Parameters
@@ -145,8 +162,16 @@ def check_table(
     # What is not from `read_table` counts its rows from 0.
     frame = frame if "name" in frame.attrs else frame.reset_index(drop=True)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    told = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
-            "split": split, "k": k, "n": n}  # fmt: skip
+    told = {
+        "p": p,
+        "group": group,
+        "cluster": cluster,
+        "weight": weight,
+        "id": id,
+        "split": split,
+        "k": k,
+        "n": n,
+    }
     rows, roles, out, kinds, notes = understand(Rows(frame), columns, y, told, scale, part)
     notes = [*frame.attrs.get("notes", ()), *notes]
     if "k" in roles:

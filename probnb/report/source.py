@@ -105,13 +105,24 @@ def read_large(
         raise ValueError(f"{opened.name} has columns ({', '.join(opened.names)}) but no rows.")
     files = "" if len(opened.files) == 1 else f"{len(opened.files):,} files of "
     notes = [f"Read {opened.size:,} rows of {files}{opened.name} with {engine}.", *opened.notes]
-    told = {"p": p, "group": group, "cluster": cluster, "weight": weight, "id": id,
-            "split": split, "k": k, "n": n}  # fmt: skip
+    told = {
+        "p": p,
+        "group": group,
+        "cluster": cluster,
+        "weight": weight,
+        "id": id,
+        "split": split,
+        "k": k,
+        "n": n,
+    }
     rows, roles, _, kinds, more = understand(opened, columns, y, told, scale, part)
     data = DataSet(
-        rows, [*kinds], logits=tuple(c for c in kinds if kinds[c] == "logit"), exact_auc=exact_auc,
+        rows,
+        [*kinds],
+        logits=tuple(c for c in kinds if kinds[c] == "logit"),
+        exact_auc=exact_auc,
         **{role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")},
-    )  # fmt: skip
+    )
     held = data.draw(judge.FIT_ROWS)
     if len(held) < data.size:
         notes.append(

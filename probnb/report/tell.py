@@ -57,8 +57,11 @@ class Report:
         """Which column is best, in a sentence, and verdicts on each, in one table (Markdown)."""
         brier, off, rows = self.boot.point["brier"], self.tables["calibration"], {}
         best, groups, pairs = brier.idxmin(), self.tables["groups"], self.tables["pairs"].iterrows()
-        gaps = {a if b == best else b: row for (a, b, metric), row in pairs
-                if metric == "brier" and best in (a, b)}  # fmt: skip
+        gaps = {
+            a if b == best else b: row
+            for (a, b, metric), row in pairs
+            if metric == "brier" and best in (a, b)
+        }
         told = sum(row["distinct"] for row in gaps.values())
         lead = f"**{escape(best)}** has the lowest Brier score, {number(brier[best])}"
         lead += f"; these rows tell it from {told} of {len(gaps)} others." if gaps else "."
@@ -216,9 +219,11 @@ def describe(name, off, boot):
     side = f"too {'high' if row['bias'] > 0 else 'low'} by {number(abs(row['bias']))}"
     mean, bins = (
         "not told" if math.isnan(p) else off if p < DOUBT else right
-        for p, off, right in ((row["bias_p"], side, "as observed"),
-                              (row["bins_p"], "off", "as chance makes"))
-    )  # fmt: skip
+        for p, off, right in (
+            (row["bias_p"], side, "as observed"),
+            (row["bins_p"], "off", "as chance makes"),
+        )
+    )
     return [mean, _ORDER[order], spread + slope, bins]
 
 

@@ -11,8 +11,15 @@ from ..settings import SCALES
 from ..tables import find_column
 from ..validation import check_choice
 
-HELD = {"weight": "weight", "p": "probability", "group": "label", "cluster": "label", "id": "label",
-        "k": "number", "n": "number"}  # fmt: skip
+HELD = {
+    "weight": "weight",
+    "p": "probability",
+    "group": "label",
+    "cluster": "label",
+    "id": "label",
+    "k": "number",
+    "n": "number",
+}
 """What the column of a role beside the outcomes must hold."""
 
 

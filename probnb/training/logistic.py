@@ -33,9 +33,16 @@ PATIENCE = 3
 
 
 def fit_logistic(
-    model, splits, recipe=CONVEX, loss=None, targets=None, fabric=None, checkpoint=None,
-    on_epoch=None, keep_start=False,
-):  # fmt: skip
+    model,
+    splits,
+    recipe=CONVEX,
+    loss=None,
+    targets=None,
+    fabric=None,
+    checkpoint=None,
+    on_epoch=None,
+    keep_start=False,
+):
     """Fit a linear head for each penalty and keep the one with the lowest validation cross entropy.
 
     Parameters
@@ -101,8 +108,11 @@ def fit_logistic(
 def _check(recipe, loss, checkpoint, keep_start):
     """Refuse what a convex fit does not use."""
     check_choice(recipe.solver, ("convex",), "recipe.solver")
-    others = {"loss": loss not in (None, CrossEntropy()), "checkpoint": checkpoint is not None,
-              "keep_start": keep_start}  # fmt: skip
+    others = {
+        "loss": loss not in (None, CrossEntropy()),
+        "checkpoint": checkpoint is not None,
+        "keep_start": keep_start,
+    }
     if wrong := ", ".join(name for name, given in others.items() if given):
         raise ValueError(
             f"{wrong} must be left alone with solver 'convex', which has no use for it."

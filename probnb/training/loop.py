@@ -74,9 +74,16 @@ class Fit:
 
 
 def fit(
-    model, splits, recipe, loss=None, targets=None, fabric=None, checkpoint=None, on_epoch=None,
+    model,
+    splits,
+    recipe,
+    loss=None,
+    targets=None,
+    fabric=None,
+    checkpoint=None,
+    on_epoch=None,
     keep_start=False,
-):  # fmt: skip
+):
     """Train a model and keep the weights with the lowest validation cross entropy.
 
     Parameters
@@ -131,9 +138,12 @@ def fit(
     if fabric.world_size > 1 and fabric.device.type == "cuda":
         model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
     optimizer = torch.optim.SGD(
-        model.parameters(), recipe.learning_rate, recipe.momentum, fused=True,
+        model.parameters(),
+        recipe.learning_rate,
+        recipe.momentum,
+        fused=True,
         weight_decay=recipe.weight_decay,
-    )  # fmt: skip
+    )
     wrapped, optimizer = fabric.setup(model, optimizer)
     _check_model(wrapped, train)
     scheduler = _make_scheduler(optimizer, recipe)

@@ -40,11 +40,22 @@ def made_up(name, scenarios=("linear",), seeds=SEEDS, n=(100,)):
                     known = known or Row(METHODS["ce"])
                     value = 0.05 + luck + 0.001 * k + rng.normal(0, 1e-4)
                     lines.append(
-                        {"study": name, "scenario": scenario, "data": "drawn v3",
-                         "profile": "quick", "seed": seed, "n": size, "row": row,
-                         "label": known.method.label, "part": known.part, "x": known.x,
-                         "mse_p": value, "epoch": 3, "cost": 1.0 + k / 4}
-                    )  # fmt: skip
+                        {
+                            "study": name,
+                            "scenario": scenario,
+                            "data": "drawn v3",
+                            "profile": "quick",
+                            "seed": seed,
+                            "n": size,
+                            "row": row,
+                            "label": known.method.label,
+                            "part": known.part,
+                            "x": known.x,
+                            "mse_p": value,
+                            "epoch": 3,
+                            "cost": 1.0 + k / 4,
+                        }
+                    )
     return pd.DataFrame(lines)
 
 

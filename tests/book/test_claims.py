@@ -75,9 +75,13 @@ def test_scenarios_are_counted_by_their_seeds(where, numbers, expected):
 
 @pytest.mark.parametrize(
     ("relation", "ends", "expected"),
-    [("<", (-2, -1), HOLDS), (">", (-2, -1), AGAINST), ("=", (-1, 1), HOLDS),
-     ("=", (1, 2), AGAINST)],
-)  # fmt: skip
+    [
+        ("<", (-2, -1), HOLDS),
+        (">", (-2, -1), AGAINST),
+        ("=", (-1, 1), HOLDS),
+        ("=", (1, 2), AGAINST),
+    ],
+)
 def test_relations(relation, ends, expected):
     question = f"ratio a b mse_p {relation} 0 every"
     assert rules._answer(question, told(*ends)).verdict == expected
@@ -120,8 +124,9 @@ def test_one_setting_must_do_in_every_scenario():
         assert rules._answer(question, numbers).verdict == expected
 
 
-@pytest.mark.parametrize(("rows", "p", "expected"), [
-    ("a|b", 0.03, OPEN), ("a|b", 0.02, HOLDS), ("a", 0.03, HOLDS)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "p", "expected"), [("a|b", 0.03, OPEN), ("a|b", 0.02, HOLDS), ("a", 0.03, HOLDS)]
+)
 def test_the_better_of_two_rows_pays_twice(rows, p, expected):
     def numbers(task, bound, name, a, *rest):
         return Difference(-1, -2, -0.1, 0.1, p, 5)
@@ -129,8 +134,10 @@ def test_the_better_of_two_rows_pays_twice(rows, p, expected):
     assert rules._answer(f"gap {rows} ce mse_p < 0 linear", numbers).verdict == expected
 
 
-@pytest.mark.parametrize(("rivals", "p", "expected"), [
-    ("a&b&c", 0.02, OPEN), ("a&b&c", 0.016, AGAINST), ("a", 0.02, AGAINST)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rivals", "p", "expected"),
+    [("a&b&c", 0.02, OPEN), ("a&b&c", 0.016, AGAINST), ("a", 0.02, AGAINST)],
+)
 def test_the_worst_of_three_rivals_pays_three_times(rivals, p, expected):
     def numbers(task, bound, name, a, b, *rest):
         return Difference(1 if b == "a" else 0, -0.1, 2, 0.1, p if b == "a" else 1.0, 5)
@@ -284,7 +291,9 @@ def test_cells_in_which_cape_leads():
     cells = pd.DataFrame(leads, columns=["simulated", "metric", "ahead"])
     calibration = cells[cells["simulated"] & cells["metric"].isin(["ece", "mce", "ks"])]
     assert cells.groupby("simulated")["ahead"].agg(["sum", "size"]).to_dict("index") == {
-        True: {"sum": 15, "size": 30}, False: {"sum": 12, "size": 18}}  # fmt: skip
+        True: {"sum": 15, "size": 30},
+        False: {"sum": 12, "size": 18},
+    }
     assert calibration["ahead"].agg(["sum", "size"]).tolist() == [2, 15]
     words = "27 of 48 cells: 15 of 30 on simulated data (Tables 3 to 7), 12 of 18 on real data"
     told = claims.claims().set_index("number").loc[[1, 7, 74]]
@@ -317,11 +326,15 @@ def test_dirichlet_calibration_helps_its_own_network(photographs):
 
 
 def test_calibration_at_the_kept_epoch(photographs):
-    found = pd.DataFrame(
-        {row: 100 * statistics.of_run(line, "exact_error", row) for row in ("ce", "resampled")}
-        | {"task": line.task}
-        for line in photographs
-    ).groupby("task").mean()  # fmt: skip
+    found = (
+        pd.DataFrame(
+            {row: 100 * statistics.of_run(line, "exact_error", row) for row in ("ce", "resampled")}
+            | {"task": line.task}
+            for line in photographs
+        )
+        .groupby("task")
+        .mean()
+    )
     reason = claims.claims().set_index("number").loc[19, "reason"]
     fresh = found["resampled"].drop("sigmoid")
     assert f"off by {found['ce'].min():.1f} to {found['ce'].max():.1f} points" in reason

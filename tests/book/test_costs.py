@@ -43,8 +43,12 @@ def test_seconds_are_those_of_the_epochs_that_a_row_needs():
 
 
 def test_shares_of_a_table_by_hand():
-    rows = [("linear", 0, 1.0, 2.0), ("linear", 1, 2.0, 5.0), ("skewed", 0, 0.1, 0.4),
-            ("skewed", 1, 0.1, 0.4)]  # fmt: skip
+    rows = [
+        ("linear", 0, 1.0, 2.0),
+        ("linear", 1, 2.0, 5.0),
+        ("skewed", 0, 0.1, 0.4),
+        ("skewed", 1, 0.1, 0.4),
+    ]
     table = pd.DataFrame(rows, columns=["scenario", "seed", "gain", "whole"])
     table = table.assign(start=costs.SCRATCH, row="ensemble", trainings=[3, 4, 5, 4], seconds=2)
     alone = table[:2].assign(row="platt")
@@ -74,7 +78,10 @@ def test_both_starts_have_the_same_faces_and_outcomes():
 def test_what_a_row_is_compared_with(table):
     """A map or a fine-tuning changes one network, which is its baseline; others have the mean."""
     assert {row: evidence.baseline_of(row) for row in ("platt", "cape_bin", "ce_finetuned")} == {
-        "platt": "ce", "cape_bin": "ce", "ce_finetuned": "ce"}  # fmt: skip
+        "platt": "ce",
+        "cape_bin": "ce",
+        "ce_finetuned": "ce",
+    }
     assert evidence.baseline_of("logistic_bin") == "logistic"
     for row in ("ensemble", "ensemble_platt", "ce_averaged", "beginning_bin", "focal"):
         assert evidence.baseline_of(row) == "ce_mean"
@@ -90,8 +97,11 @@ def test_what_a_row_is_compared_with(table):
 def test_the_interval_is_over_seeds_and_not_over_scenarios():
     """Scenarios far apart, seeds all alike: nothing varies but what nobody drew."""
     whole = {"linear": 1.0, "skewed": 0.1}
-    rows = [(s, seed, share * whole[s], whole[s]) for s, share in (("linear", 0.2), ("skewed", 0.8))
-            for seed in range(4)]  # fmt: skip
+    rows = [
+        (s, seed, share * whole[s], whole[s])
+        for s, share in (("linear", 0.2), ("skewed", 0.8))
+        for seed in range(4)
+    ]
     table = pd.DataFrame(rows, columns=["scenario", "seed", "gain", "whole"])
     table = table.assign(start=costs.SCRATCH, row="ensemble", trainings=3, seconds=1)
     found = costs.shares(table).iloc[0]

@@ -210,8 +210,9 @@ def test_steps():
     table = read_study(RESULTS, "steps", data="drawn v3")
     wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
     for scenario, shares, gap in (
-        ("linear", (73, 45), "+28 [+19, +37]"), ("discrete", (75, 33), "+42 [+30, +55]"),
-    ):  # fmt: skip
+        ("linear", (73, 45), "+28 [+19, +37]"),
+        ("discrete", (75, 33), "+42 [+30, +55]"),
+    ):
         share = wide.loc[scenario]["share"]
         assert len(share) == 5
         assert tuple(round(100 * share[row].mean()) for row in ("15 bins", "outcomes")) == shares
@@ -225,8 +226,10 @@ def test_steps():
 
     linear = {row: change("linear", row) for row in ("averaged weights", "outcomes", "200 bins")}
     assert list(linear.values()) == [
-        "-0.38 [-0.56, -0.20]", "-0.28 [-0.55, -0.01]", "-0.22 [-0.40, -0.04]",
-    ]  # fmt: skip
+        "-0.38 [-0.56, -0.20]",
+        "-0.28 [-0.55, -0.01]",
+        "-0.22 [-0.40, -0.04]",
+    ]
     assert change("discrete", "50 bins") == "-0.16 [-0.28, -0.04]"
     assert change("discrete", "200 bins") == "-0.20 [-0.37, -0.03]"
     for row in ("15 bins", "kernel"):

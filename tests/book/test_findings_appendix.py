@@ -55,8 +55,10 @@ def test_order_of_the_faces(best):
 
 def test_known_calibration(best):
     for scenario, runs in best.items():
-        slopes = {row: difference([of_run(line, "true_slope", row) for line in runs.itertuples()])
-                  for row in ("resampled", "cape_bin")}  # fmt: skip
+        slopes = {
+            row: difference([of_run(line, "true_slope", row) for line in runs.itertuples()])
+            for row in ("resampled", "cape_bin")
+        }
         assert slopes["cape_bin"].high < 1
         near = abs(slopes["resampled"].value - 1) < 0.06
         assert near == (scenario != "sigmoid")
@@ -71,8 +73,11 @@ def test_a_slope_by_hand():
 
 
 def test_settings_lie_at_the_edge(best):
-    kept = [evidence.tables(line)[0].chosen.query("method == 'cape_bin' and chosen")
-            for runs in best.values() for line in runs.itertuples()]  # fmt: skip
+    kept = [
+        evidence.tables(line)[0].chosen.query("method == 'cape_bin' and chosen")
+        for runs in best.values()
+        for line in runs.itertuples()
+    ]
     kept = pd.concat(kept).query("best_epoch > 0")
     assert len(kept) == 18 and (kept["bins"] == 5).sum() == 17
     assert (kept["finetune_learning_rate"] == 0.001).sum() == 15
@@ -169,14 +174,16 @@ def test_how_many_stand_out_by_chance(best):
     said(f"Of these {len(looks)}, {apart} intervals leave out 0, where four would by chance")
     left = looks[holm(looks["p"]) < 0.05]
     assert left[["scenario", "a", "b"]].to_numpy().tolist() == [
-        ["linear", "ensemble", "cape_bin"], ["discrete", "ensemble", "platt"]]  # fmt: skip
+        ["linear", "ensemble", "cape_bin"],
+        ["discrete", "ensemble", "platt"],
+    ]
 
 
 def check_power(spread):
     start, control, ensemble = (
-        spread.loc[pair] for pair in
-        (("ce", "cape_bin"), ("ce_finetuned", "cape_bin"), ("ensemble", "cape_bin"))
-    )  # fmt: skip
+        spread.loc[pair]
+        for pair in (("ce", "cape_bin"), ("ce_finetuned", "cape_bin"), ("ensemble", "cape_bin"))
+    )
     assert power.seeds_needed(5, start["std"]) <= 5 < power.seeds_needed(4, start["std"])
     assert power.seeds_needed(2, control["std"]) <= 5
     said(f"a gain over the ensemble of {power.ENOUGH * ensemble['std']:.0f} %")

@@ -119,8 +119,13 @@ def test_five_seeds_of_each_task_and_nine_days():
 def test_rain():
     s = scores("weather")
     says(f"far below climatology, by {below(s.difference('ce', 'Climatology'))}")
-    told_apart = [("Random forest", "ce"), ("Logistic regression", "ce"), ("cape_bin", "ce"),
-                  ("cape_bin", "ce_finetuned"), ("ensemble", "ce")]  # fmt: skip
+    told_apart = [
+        ("Random forest", "ce"),
+        ("Logistic regression", "ce"),
+        ("cape_bin", "ce"),
+        ("cape_bin", "ce_finetuned"),
+        ("ensemble", "ce"),
+    ]
     assert not any(s.difference(*pair).resolved for pair in told_apart)
     assert abs(s.difference("Random forest", "ce").value) < 0.002
 

@@ -251,8 +251,11 @@ def test_ways_to_do_better():
     sums = costs.shares(costs.stored([ROOT / "results"])).set_index(["start", "row"])
     scratch = sums.loc[costs.SCRATCH, "share"].astype(float)
     assert sums.loc[(costs.FEATURES, "logistic"), "least"] > 1
-    assert scratch["ensemble"] > scratch["ce_averaged"] > scratch.drop(
-        ["ensemble", "ensemble_platt", "ce_averaged"]).max()  # fmt: skip
+    assert (
+        scratch["ensemble"]
+        > scratch["ce_averaged"]
+        > scratch.drop(["ensemble", "ensemble_platt", "ce_averaged"]).max()
+    )
     assert sums.loc[(costs.SCRATCH, "ce_averaged"), "trainings"] < 1.2
     assert scratch["cape_bin"] < scratch["ce_finetuned"] + 0.01
 

@@ -80,9 +80,12 @@ def test_few_rows_of_the_rarer_outcome_are_told(ones, enough):
 
 @pytest.mark.parametrize(
     ("groups", "folds", "told"),
-    [(1, "no: too few", "no interval can be had"), (6, "yes", "few: intervals are rough"),
-     (100, "yes", "yes")],
-)  # fmt: skip
+    [
+        (1, "no: too few", "no interval can be had"),
+        (6, "yes", "few: intervals are rough"),
+        (100, "yes", "yes"),
+    ],
+)
 def test_few_groups_are_told(groups, folds, told):
     data = splits(500, np.arange(1000) % groups)
     answer = verdicts(data, choice(), differences(half=UNSURE))["answer"]
@@ -118,5 +121,10 @@ def test_the_page_can_be_run_again_as_it_was_asked():
     words = shlex.split(how_to_repeat(asked))
     assert words[:3] == ["papermill", "book/images.ipynb", "report.ipynb"]
     options = list(zip(words[3::3], words[4::3], words[5::3]))
-    assert options == [("-r", "images", "my scans"), ("-r", "y", "02"), ("-p", "seed", "1"),
-                       ("-p", "mirror", "False"), ("-p", "size", "64")]  # fmt: skip
+    assert options == [
+        ("-r", "images", "my scans"),
+        ("-r", "y", "02"),
+        ("-p", "seed", "1"),
+        ("-p", "mirror", "False"),
+        ("-p", "size", "64"),
+    ]

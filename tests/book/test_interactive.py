@@ -113,8 +113,10 @@ def test_every_control_changes_the_picture_and_numbers_are_the_librarys(figures,
     boxes = "".join(f"<div class=cell_output>{f.data}<img></div>" for f in figures[0].values())
     page = tmp_path / "page.html"
     sheet, script = (STATIC / name for name in ("book.css", "moving.js"))
-    page.write_text(f'<meta charset="utf-8"><link rel=stylesheet href="{sheet.as_uri()}"><body>'
-                    f'{boxes}<script src="{script.as_uri()}"></script>')  # fmt: skip
+    page.write_text(
+        f'<meta charset="utf-8"><link rel=stylesheet href="{sheet.as_uri()}"><body>'
+        f'{boxes}<script src="{script.as_uri()}"></script>'
+    )
     shown = "[...document.images].map(i => getComputedStyle(i).display !== 'none')"
     part = read(figures[0]["reliability"])["scenarios"]["Linear"]
     y, p = np.array([*map(int, part["y"])]), np.array(part["p"]) / 1e4

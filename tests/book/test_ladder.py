@@ -49,8 +49,13 @@ def test_logits_of_every_epoch_and_the_shadow_that_changes_nothing(splits, tmp_p
     job = jobs()["ce"]
     weights, logits, history = run(job, splits, tmp_path)
     torch.manual_seed(job.init_seed)
-    plain = fit(job.network.build(splits.train.inputs), splits, job.recipe,
-                fabric=make_fabric("cpu", "32-true"), on_epoch=lambda row: None)  # fmt: skip
+    plain = fit(
+        job.network.build(splits.train.inputs),
+        splits,
+        job.recipe,
+        fabric=make_fabric("cpu", "32-true"),
+        on_epoch=lambda row: None,
+    )
     for name, value in plain.weights.items():
         assert torch.equal(weights[name], value)
     assert len(history) == 4 and logits["own"].shape == (3, len(splits.val) + len(splits.test))
@@ -60,8 +65,13 @@ def test_logits_of_every_epoch_and_the_shadow_that_changes_nothing(splits, tmp_p
 
     torch.manual_seed(job.init_seed)
     averaged = replace(job.recipe, averaging=ladder.DECAY)
-    row = fit(job.network.build(splits.train.inputs), splits, averaged,
-              fabric=make_fabric("cpu", "32-true"), on_epoch=lambda row: None)  # fmt: skip
+    row = fit(
+        job.network.build(splits.train.inputs),
+        splits,
+        averaged,
+        fabric=make_fabric("cpu", "32-true"),
+        on_epoch=lambda row: None,
+    )
     last = torch.cat([row.logits["last_val"], row.logits["last_test"]]).diff(dim=1)[:, 0]
     torch.testing.assert_close(logits["averaged"][-1], last, atol=1e-5, rtol=1e-5)
 

@@ -124,8 +124,13 @@ def test_of_several_seeds_the_mean_within_them(tmp_path):
 
 
 def test_all_seeds_of_the_best_kind(tmp_path, monkeypatch):
-    names = ["linear-utkface-cpu-seed0", "linear-utkface-cpu-seed1", "linear-utkface-cpu-seed0",
-             "linear-utkface-cpu-seed0-ab12", "linear-drawn-quick-seed0"]  # fmt: skip
+    names = [
+        "linear-utkface-cpu-seed0",
+        "linear-utkface-cpu-seed1",
+        "linear-utkface-cpu-seed0",
+        "linear-utkface-cpu-seed0-ab12",
+        "linear-drawn-quick-seed0",
+    ]
     keys, found = ("task", "data", "profile", "seed"), []
     for k, name in enumerate(names):
         record = dict(zip(keys, name.replace("seed", "").split("-")))

@@ -120,8 +120,11 @@ def test_checking_parameters_needs_no_torch():
 def test_the_synthetic_notebook_refuses_bad_parameters(parameter, message):
     """Its first two cells, as papermill would change them."""
     name, value = parameter.split()
-    code = [c for c in jupytext.read(ROOT / "book" / "synthetic.py")["cells"]
-            if c["cell_type"] == "code"]  # fmt: skip
+    code = [
+        c
+        for c in jupytext.read(ROOT / "book" / "synthetic.py")["cells"]
+        if c["cell_type"] == "code"
+    ]
     at = next(i for i, c in enumerate(code) if "parameters" in c["metadata"].get("tags", []))
     kernel = {}
     exec("\n".join(c["source"] for c in code[: at + 1]), kernel)

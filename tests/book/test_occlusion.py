@@ -105,6 +105,9 @@ def test_the_page_shows_no_image_of_the_users_unless_asked():
     guarded = [n for n in ast.walk(tree) if isinstance(n, ast.IfExp) and draws(n.body)]
     assert all(ast.unparse(n.test) == "show_images" for n in guarded)
     assert len(guarded) == len(draws(tree)) == 3
-    set_to = [ast.unparse(n.value) for n in ast.walk(tree) if isinstance(n, ast.Assign)
-              and "show_images" in map(ast.unparse, n.targets)]  # fmt: skip
+    set_to = [
+        ast.unparse(n.value)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign) and "show_images" in map(ast.unparse, n.targets)
+    ]
     assert set_to == ["None", "example if show_images is None else show_images"]

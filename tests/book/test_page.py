@@ -57,15 +57,25 @@ def test_pictures_that_are_pasted_or_lie_beside_the_notebook(tmp_path):
     (tmp_path / "b.gif").write_bytes(base64.b64decode(OTHER))
     cells = [
         pasted("# Title\n\n![one](attachment:image.gif)", **{"image.gif": PIXEL}),
-        pasted("![two](attachment:image.gif) ![three](attachment:a%20b.gif)",
-               **{"image.gif": OTHER, "a_b.gif": PIXEL}),
+        pasted(
+            "![two](attachment:image.gif) ![three](attachment:a%20b.gif)",
+            **{"image.gif": OTHER, "a_b.gif": PIXEL},
+        ),
         nbformat.v4.new_markdown_cell("![four](sub%20dir/a.gif)\n\n<img alt='five' src='b.gif'>"),
-        nbformat.v4.new_code_cell("x", outputs=[nbformat.v4.new_output(
-            "display_data", {"text/html": "<img alt='six' src='b.gif' srcset='c.gif 2x'>"})]),
-    ]  # fmt: skip
+        nbformat.v4.new_code_cell(
+            "x",
+            outputs=[
+                nbformat.v4.new_output(
+                    "display_data", {"text/html": "<img alt='six' src='b.gif' srcset='c.gif 2x'>"}
+                )
+            ],
+        ),
+    ]
     article, lost = page_of(tmp_path, *cells)
-    shown = {img["alt"]: img["src"].removeprefix("data:image/gif;base64,")
-             for img in article.find_all("img")}  # fmt: skip
+    shown = {
+        img["alt"]: img["src"].removeprefix("data:image/gif;base64,")
+        for img in article.find_all("img")
+    }
     right = {"one": PIXEL, "two": OTHER, "three": PIXEL, "four": PIXEL, "five": OTHER, "six": OTHER}
     assert shown == right and not lost and not article.find(srcset=True)
 
@@ -128,8 +138,10 @@ def test_a_page_that_is_passed_on_runs_nothing(tmp_path):
     </form><p style="background: url(https://x.org/a.png)">url(kept)</p>
     <style>@import "https://x.org"; p {background: url('https://x.org/b.png')}</style>"""
     output = nbformat.v4.new_output("display_data", {"text/html": hostile})
-    cells = [nbformat.v4.new_markdown_cell(f"# A\n\n{hostile}"),
-             nbformat.v4.new_code_cell("x", outputs=[output])]  # fmt: skip
+    cells = [
+        nbformat.v4.new_markdown_cell(f"# A\n\n{hostile}"),
+        nbformat.v4.new_code_cell("x", outputs=[output]),
+    ]
     article, _ = page_of(tmp_path, *cells)
     assert not article.find(["script", "object", "animate", "iframe"])
     for tag in article.find_all(True):

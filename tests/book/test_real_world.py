@@ -264,9 +264,16 @@ def people():
     age = np.where(np.arange(n) % 50 == 0, np.nan, 60 + 5 * x[:, 0])
     covariates = pd.DataFrame({"stage": stage, "age": age, "sex": "female", "cohort": "a"})
     return Cohort(
-        x, months, died, np.arange(n), np.arange(n) % 40, "table", covariates,
-        survival_probability(x[:, 0]), {"patients": n},
-    )  # fmt: skip
+        x,
+        months,
+        died,
+        np.arange(n),
+        np.arange(n) % 40,
+        "table",
+        covariates,
+        survival_probability(x[:, 0]),
+        {"patients": n},
+    )
 
 
 def test_survival_references_find_what_can_be_found(people):
@@ -358,8 +365,9 @@ def test_a_run_is_scored_with_its_kind_alone(tmp_path):
     stored(tmp_path, [table(seed=0), table(seed=1)], **facts)
     altered = {"settings": replace(settings, epochs=99), "base": settings}
     stored(tmp_path, [table(seed=0)], **altered)
-    names = {len(study.runs_like([tmp_path], "weather", name)) for name in
-             ["weather-real-quick-seed1"]}  # fmt: skip
+    names = {
+        len(study.runs_like([tmp_path], "weather", name)) for name in ["weather-real-quick-seed1"]
+    }
     assert names == {2}
     assert study.runs_like([tmp_path / "nothing"], "weather").empty
 

@@ -20,10 +20,13 @@ def test_the_papers_five_in_its_order():
         ("sigmoid", [29, 29 + 4 * np.log(3), 29 - 4 * np.log(3)], [0.5, 0.75, 0.25]),
         ("centered", [0, 45, 90], [0.35, 0.5, 0.65]),
         ("skewed", [0, 50, 116], [0, 0.2, 0.464]),
-        ("discrete", [0, 20, 21, 40, 41, 60, 61, 80, 81, 116],
-         [0.1, 0.1, 0.3, 0.3, 0.5, 0.5, 0.7, 0.7, 0.9, 0.9]),
+        (
+            "discrete",
+            [0, 20, 21, 40, 41, 60, 61, 80, 81, 116],
+            [0.1, 0.1, 0.3, 0.3, 0.5, 0.5, 0.7, 0.7, 0.9, 0.9],
+        ),
     ],
-)  # fmt: skip
+)
 def test_closed_forms(scenario, age, p):
     np.testing.assert_allclose(probability(age, scenario), p, atol=1e-12)
 

@@ -61,10 +61,17 @@ def results():
     def history(fit, n):
         e = np.arange(n)
         return pd.DataFrame(
-            {"fit": fit, "method": fit.split()[0], "epoch": e, "train_ce": 1 / (1 + e),
-             "val_ce": 1 / (1 + e), "mse_p": np.where(e > 5, 1.0, 0.01), "kl_p": 0.1 + 0 * e,
-             "calibration": e % 2}
-        )  # fmt: skip
+            {
+                "fit": fit,
+                "method": fit.split()[0],
+                "epoch": e,
+                "train_ce": 1 / (1 + e),
+                "val_ce": 1 / (1 + e),
+                "mse_p": np.where(e > 5, 1.0, 0.01),
+                "kl_p": 0.1 + 0 * e,
+                "calibration": e % 2,
+            }
+        )
 
     epochs = pd.concat([history("ce", 10), history("cape_bin lr=1", 3)])
     chosen = pd.DataFrame(

@@ -36,9 +36,15 @@ def test_every_choice_of_rows_gives_a_page(trained, asked, tmp_path):
     methods = check_methods(asked)
     outcome = collect({name: jobs[name] for name in methods}, fits, splits)
     run = write_results(
-        tmp_path, outcome, task="discrete", data="drawn", profile="smoke", seed=0,
-        settings=PROFILE, precision="any",
-    )  # fmt: skip
+        tmp_path,
+        outcome,
+        task="discrete",
+        data="drawn",
+        profile="smoke",
+        seed=0,
+        settings=PROFILE,
+        precision="any",
+    )
     facts = chapter.facts(splits, run, outcome)
     assert facts.loc["trained by other code", ""] == "none"
     table = on_test(outcome.predictions)
@@ -62,9 +68,12 @@ def test_words_are_about_stored_seeds_and_never_about_this_run(monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 400)
     predictions = {
-        "ce": np.clip(p + 0.1, 0, 1), "platt": p, "focal": np.clip(p + 0.3, 0, 1),
-        "ce_finetuned": np.clip(p + 0.1, 0, 1), "cape_bin": np.clip(p + 0.1, 0, 1),
-    }  # fmt: skip
+        "ce": np.clip(p + 0.1, 0, 1),
+        "platt": p,
+        "focal": np.clip(p + 0.3, 0, 1),
+        "ce_finetuned": np.clip(p + 0.1, 0, 1),
+        "cape_bin": np.clip(p + 0.1, 0, 1),
+    }
     result = bootstrap((rng.random(400) < p).astype(int), predictions, p, 50, progress=False)
     chosen = pd.DataFrame(
         {"method": ["ce", "cape_bin"], "chosen": True, "kept_start": [False, True]}
@@ -75,8 +84,11 @@ def test_words_are_about_stored_seeds_and_never_about_this_run(monkeypatch):
     assert alone.loc[("CaPE (bin)", "CE early-stop"), "this run"] == "kept its start"
     assert alone.loc[("CaPE (bin)", "CE fine-tuned"), "this run"].startswith("+0.00")
 
-    seeds = {"platt": [0.01, 0.011, 0.012], "focal": [-0.02, -0.021, -0.022],
-             "ce_finetuned": [-0.1, 0.0, 0.1]}  # fmt: skip
+    seeds = {
+        "platt": [0.01, 0.011, 0.012],
+        "focal": [-0.02, -0.021, -0.022],
+        "ce_finetuned": [-0.1, 0.0, 0.1],
+    }
     stored = lambda runs, a, b, metric: difference(seeds[a]) if a in seeds else None  # noqa: E731
     monkeypatch.setattr(chapter.evidence, "compare", stored)
     words = chapter.verdicts(result, chosen, stored=range(3)).set_index(["row", "less"])[""]
@@ -87,8 +99,9 @@ def test_words_are_about_stored_seeds_and_never_about_this_run(monkeypatch):
 
 
 def test_members_differ_in_their_seed_and_count_at_their_kept_epoch():
-    epochs = pd.DataFrame({"fit": ["a", "a", "b", "b"], "epoch": [1, 2, 1, 2],
-                           "mse_p": [0.1, 0.2, 0.3, 0.4]})  # fmt: skip
+    epochs = pd.DataFrame(
+        {"fit": ["a", "a", "b", "b"], "epoch": [1, 2, 1, 2], "mse_p": [0.1, 0.2, 0.3, 0.4]}
+    )
     chosen = pd.DataFrame({"method": "ensemble", "fit": ["a", "b"], "best_epoch": [2, 1]})
     assert chapter.member_errors(Results(None, chosen, epochs)).tolist() == pytest.approx([20, 30])
 

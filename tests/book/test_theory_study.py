@@ -133,8 +133,10 @@ def test_grid_counts_and_maps(cells):
     cell = against_baseline(cells, "ridge")
     counted = grid_summary(cells, ["ridge"]).iloc[0]
     assert counted[["better", "worse", "cells"]].tolist() == [
-        (cell.z < -2).sum(), (cell.z > 2).sum(), 4
-    ]  # fmt: skip
+        (cell.z < -2).sum(),
+        (cell.z > 2).sum(),
+        4,
+    ]
     assert counted["mean change (%)"] == pytest.approx(cell.change.mean())
     axes = chapter.grid_maps(cells, ["ridge", "CaPE (bin)"])
     assert [ax.get_title() for ax in axes[2:]] == ["ridge, change (%)", "CaPE (bin), change (%)"]
@@ -176,8 +178,13 @@ def test_cape_variants_and_steps():
 def test_settings_of_the_page_are_checked():
     good = {"device": "cpu", "threads": 1, "seed": 0, "kappa": 1.0, "eta": 0.4, "gamma": 1.0}
     check_settings({**good, "gamma_0": 0, **SMOKE})
-    for name, value in {"grid_replicates": 1, "phase_n": 0, "eta": 0, "grid_kappas": [0.0],
-                        "device": "tpu"}.items():  # fmt: skip
+    for name, value in {
+        "grid_replicates": 1,
+        "phase_n": 0,
+        "eta": 0,
+        "grid_kappas": [0.0],
+        "device": "tpu",
+    }.items():
         with pytest.raises(ValueError, match=name):
             check_settings({**good, "gamma_0": 0, **SMOKE, name: value})
 

@@ -224,9 +224,12 @@ def test_beta_equals_constrained_minimiser():
         A = np.column_stack([log_expit(signs * s), -log_expit(-signs * s), np.ones(N)])
         bounds = [(0, None), (0, None), (None, None)]
         peer = minimize(
-            lambda t, A=A: nll(A @ t, y), [1, 1, 0], bounds=bounds, method="L-BFGS-B",
+            lambda t, A=A: nll(A @ t, y),
+            [1, 1, 0],
+            bounds=bounds,
+            method="L-BFGS-B",
             options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000},
-        )  # fmt: skip
+        )
         ours = nll(A @ [fit.a_, fit.b_, fit.c_], y)
         assert min(fit.a_, fit.b_) >= 0
         assert ours <= peer.fun + 1e-9

@@ -201,8 +201,9 @@ def test_spline_against_the_basis_of_the_books(number, weighted):
     w = w if weighted else np.ones(len(s))
     fit = SplineCalibration(knots=(number,)).fit(s, y, sample_weight=w)
     assert len(fit.knots_) == number and fit.slopes_.min() > 0
-    recombined = np.linalg.solve(truncated_powers(fit.knots_, fit.knots_),
-                                 _columns(fit.knots_, fit.knots_, 2))  # fmt: skip
+    recombined = np.linalg.solve(
+        truncated_powers(fit.knots_, fit.knots_), _columns(fit.knots_, fit.knots_, 2)
+    )
     columns, share = truncated_powers(s, fit.knots_) @ recombined, w / w.sum()
     odds = newton(columns, y, share, line(fit, s, y, share))
     np.testing.assert_allclose(fit.predict_proba(s)[:, 1], expit(odds), atol=1e-9)
@@ -235,8 +236,9 @@ def test_coefficients_at_least_0_are_the_best_of_all_sets(seed, k):
 def test_two_knots_are_platt_scaling():
     s, y, w = bent(3)
     two = SplineCalibration(knots=(2,)).fit(s, y, sample_weight=w).predict_proba(s)
-    np.testing.assert_allclose(two, PlattScaling().fit(s, y, sample_weight=w).predict_proba(s),
-                               atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        two, PlattScaling().fit(s, y, sample_weight=w).predict_proba(s), atol=1e-6
+    )
 
 
 def test_number_of_knots_follows_the_curve_and_the_map_never_falls():

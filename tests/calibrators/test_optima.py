@@ -69,10 +69,14 @@ def test_mixture_of_under_confident_logits_is_the_best(seed):
     assert gain.max() < 1 + 1e-9
     assert np.abs(gain[v > 1e-6] - 1).max() < 1e-6
     peer = minimize(
-        lambda v: -np.log(L @ v).mean(), np.full(3, 1 / 3), method="SLSQP", bounds=[(0, 1)] * 3,
+        lambda v: -np.log(L @ v).mean(),
+        np.full(3, 1 / 3),
+        method="SLSQP",
+        bounds=[(0, 1)] * 3,
         jac=lambda v: -(L / (L @ v)[:, None]).mean(axis=0),
-        constraints=LinearConstraint(np.ones(3), 1, 1), options={"ftol": 1e-14},
-    )  # fmt: skip
+        constraints=LinearConstraint(np.ones(3), 1, 1),
+        options={"ftol": 1e-14},
+    )
     assert -np.log(L @ v).mean() == pytest.approx(peer.fun, abs=1e-9)
 
 
@@ -108,10 +112,12 @@ def test_dirichlet_with_few_ones_reaches_its_optimum(seed):
     best = min(
         minimize(
             lambda t: np.logaddexp(0, np.where(y == 1, -1, 1) * (A @ t)).mean(),
-            start, method="BFGS", options={"gtol": 1e-10, "maxiter": 5000},
+            start,
+            method="BFGS",
+            options={"gtol": 1e-10, "maxiter": 5000},
         ).fun
         for start in rng.normal(size=(4, 3)) * 3
-    )  # fmt: skip
+    )
     assert loss_of(fit, s, y) < best + 1e-5  # the ridge of 1e-8 keeps steep optima finite
 
 
@@ -166,13 +172,14 @@ def test_the_convex_solver_reaches_its_optimum(seed, scale, n):
 # --- weights --------------------------------------------------------------------------------
 
 WEIGHTED = {
-    name: Kind for name, Kind in CALIBRATORS.items()
+    name: Kind
+    for name, Kind in CALIBRATORS.items()
     if name not in ("dirichlet", "mixnmatch", "spline", "venn_abers")  # the last has its own test
 } | {
     "spline": lambda: SplineCalibration(knots=(4,)),
     "dirichlet": lambda: DirichletCalibration(mu=0.01),  # random folds would differ
     "mixture only": lambda: MixNMatch(isotonic=False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore:.* stops up to")

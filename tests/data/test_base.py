@@ -17,9 +17,13 @@ Y = torch.arange(30) % 2
 
 def test_what_is_known_of_a_row_stays_with_it():
     data = ProbabilityData(
-        IMAGES, Y, probabilities=np.linspace(0, 1, 30), groups=[f"day {i // 5}" for i in range(30)],
-        weights=np.arange(30) + 1.0, ids=np.arange(100, 130),
-    )  # fmt: skip
+        IMAGES,
+        Y,
+        probabilities=np.linspace(0, 1, 30),
+        groups=[f"day {i // 5}" for i in range(30)],
+        weights=np.arange(30) + 1.0,
+        ids=np.arange(100, 130),
+    )
     rows = [7, 3, 29]
     part = data.take(rows)
     assert len(part) == 3 and list(part.ids) == [107, 103, 129]
@@ -126,7 +130,7 @@ def test_bags_are_padded_and_masked():
         ({"inputs": [1, 2, 3]}, "inputs must be a tensor or an array"),
         ({"inputs": torch.full((30, 2), float("inf"))}, "inputs must be finite; .* in row 0"),
     ],
-)  # fmt: skip
+)
 def test_what_data_cannot_be(change, words):
     with pytest.raises(ValueError, match=words):
         ProbabilityData(**{"inputs": IMAGES, "outcomes": Y, **change})
@@ -221,10 +225,13 @@ def test_channels_last_are_refused_whatever_they_hold(dtype, tensor):
 
 def known(**change):
     facts = {
-        "inputs": IMAGES, "outcomes": Y, "probabilities": np.linspace(0, 1, 30),
-        "groups": np.arange(30) // 3, "weights": np.arange(30) + 1.0,
+        "inputs": IMAGES,
+        "outcomes": Y,
+        "probabilities": np.linspace(0, 1, 30),
+        "groups": np.arange(30) // 3,
+        "weights": np.arange(30) + 1.0,
         "ids": [f"row {i}" for i in range(30)],
-    }  # fmt: skip
+    }
     return ProbabilityData(**{**facts, **change})
 
 

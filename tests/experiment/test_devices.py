@@ -23,9 +23,14 @@ from probnb.training.losses import CrossEntropy
 from probnb.training.models import network
 
 PROFILE = make_profile(
-    "smoke", batch_size=128, epochs=4, finetune_epochs=3, learning_rate=0.2, bins=5,
+    "smoke",
+    batch_size=128,
+    epochs=4,
+    finetune_epochs=3,
+    learning_rate=0.2,
+    bins=5,
     finetune_learning_rate=0.05,
-)  # fmt: skip
+)
 MLP = network("mlp", hidden=(8,))
 
 

@@ -55,9 +55,11 @@ def here(folder):
 def start(folder):
     process = subprocess.Popen(
         [sys.executable, "-c", TRAIN, str(folder)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    )
     assert process.stdout.readline() == "ready\n"
     return process
 

@@ -575,10 +575,18 @@ def test_whatever_trains_is_part_of_the_fingerprint(tmp_path, name):
 
 def test_the_files_that_train_are_those_that_the_fingerprint_has():
     for name in (
-        "training/cape.py", "training/loop.py", "training/losses.py", "training/targets.py",
-        "training/models.py", "training/batches.py", "training/checkpoint.py",
-        "metrics/sample.py", "data/base.py", "data/inputs.py", "training/logistic.py",
-    ):  # fmt: skip
+        "training/cape.py",
+        "training/loop.py",
+        "training/losses.py",
+        "training/targets.py",
+        "training/models.py",
+        "training/batches.py",
+        "training/checkpoint.py",
+        "metrics/sample.py",
+        "data/base.py",
+        "data/inputs.py",
+        "training/logistic.py",
+    ):
         assert name in FILES
 
 

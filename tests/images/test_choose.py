@@ -55,8 +55,17 @@ def test_models_say_what_the_table_says(run, kept, splits):
         assert one.model.record["method"] == name and one.model.record["seed"] == 0
     assert len(kept["ensemble"].model.members) == 2
     frame = judged(kept, splits.test)
-    assert list(frame) == ["id", "y", "group", "cluster", "CE early-stop", "Platt, two logits",
-                           "Deep ensemble", "CE fine-tuned", "CaPE (bin)"]  # fmt: skip
+    assert list(frame) == [
+        "id",
+        "y",
+        "group",
+        "cluster",
+        "CE early-stop",
+        "Platt, two logits",
+        "Deep ensemble",
+        "CE fine-tuned",
+        "CaPE (bin)",
+    ]
     assert (frame["y"] == table["y"]).all()
 
 
@@ -164,8 +173,10 @@ def test_learning_curve(run, kept, splits):
     quarter, half = shortened(splits, 0.25), shortened(splits, 0.5)
     assert len(quarter.train) == 50 and len(half.train) == 100
     assert set(quarter.train.groups) <= set(half.train.groups)
-    assert all((splits.train.groups == g).sum() == (half.train.groups == g).sum()
-               for g in half.train.groups)  # fmt: skip
+    assert all(
+        (splits.train.groups == g).sum() == (half.train.groups == g).sum()
+        for g in half.train.groups
+    )
     assert len({quarter.source, half.source, splits.source}) == 3
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -173,8 +184,8 @@ def test_learning_curve(run, kept, splits):
             lambda methods, profile, seed: plan(methods, profile, seed, network=NETWORK),
         )
         points, differences = learning_curve(
-            splits, kept, make_profile("smoke"), run[3], replicates=50, device="cpu",
-        )  # fmt: skip
+            splits, kept, make_profile("smoke"), run[3], replicates=50, device="cpu"
+        )
     assert points["rows"].tolist() == [50, 100, 200]
     assert (points["low"] <= points["nll"]).all() and (points["nll"] <= points["high"]).all()
     p, y = kept["ce"].test, splits.test.outcomes.numpy()

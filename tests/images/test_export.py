@@ -105,8 +105,10 @@ def test_an_ensemble_with_its_calibrator_from_the_shell(few, tmp_path, capsys):
     photos.mkdir()
     for i, face in enumerate(large):
         Image.fromarray(face[: 100 + 10 * i]).save(photos / f"{i}.{'jpg' if i % 2 else 'png'}")
-    Image.fromarray(large[0]).save(photos / "turned.jpg", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01"
-                                   b"\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0")  # fmt: skip
+    Image.fromarray(large[0]).save(
+        photos / "turned.jpg",
+        exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0",
+    )
     path = tmp_path / "m.onnx"
     assert main(["export", str(tmp_path / "model"), str(path), "--images", str(photos)]) == 0
     printed = capsys.readouterr().out

@@ -305,10 +305,17 @@ OWN = (
     "temporary/b.webp",
 )
 NOT_OWN = (
-    ".trash/a.jpg", ".ipynb_checkpoints/a-checkpoint.jpg", "__MACOSX/._a.jpg", "cats/._a.jpg",
-    "_temporary/0/a.jpg", "cats/@eaDir/a.jpg/SYNOPHOTO_THUMB_M.jpg", "$RECYCLE.BIN/a.jpg",
-    "cats/.Trash-1000/files/a.jpg", "__macosx/a.jpg", "#recycle/a.jpg",
-)  # fmt: skip
+    ".trash/a.jpg",
+    ".ipynb_checkpoints/a-checkpoint.jpg",
+    "__MACOSX/._a.jpg",
+    "cats/._a.jpg",
+    "_temporary/0/a.jpg",
+    "cats/@eaDir/a.jpg/SYNOPHOTO_THUMB_M.jpg",
+    "$RECYCLE.BIN/a.jpg",
+    "cats/.Trash-1000/files/a.jpg",
+    "__macosx/a.jpg",
+    "#recycle/a.jpg",
+)
 
 
 @pytest.mark.parametrize("kind", ["folder", "tar", "zip"])
@@ -337,10 +344,17 @@ def test_capitals_and_composed_accents_are_matched_where_only_one_file_can_be_me
         (folder / name).write_bytes(b"x")
     other = unicodedata.normalize("NFD", "Müller")
     asked = {
-        "Zoë.JPG": decomposed, "zoë.jpg": decomposed, "zoë": decomposed, "img_1.jpg": "IMG_1.JPG",
-        "a.jpg": "a.jpg", "A.jpg": "A.jpg", "A.JPG": None, "b.PNG": "sub/B.png",
-        f"/data/{other}/SUB/c.png": "sub/c.png", "x/c.png": None,
-    }  # fmt: skip
+        "Zoë.JPG": decomposed,
+        "zoë.jpg": decomposed,
+        "zoë": decomposed,
+        "img_1.jpg": "IMG_1.JPG",
+        "a.jpg": "a.jpg",
+        "A.jpg": "A.jpg",
+        "A.JPG": None,
+        "b.PNG": "sub/B.png",
+        f"/data/{other}/SUB/c.png": "sub/c.png",
+        "x/c.png": None,
+    }
     found, reasons = match_names(asked, list_files(folder))
     assert dict(zip(asked, found)) == asked
     assert reasons[6] == "2 files have this name" and reasons[9] == "there is no such file"

@@ -23,9 +23,14 @@ def encode(image, kind, **options):
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [("PNG", {}), ("TIFF", {}), ("TIFF", {"compression": "tiff_lzw"}), ("BMP", {}),
-     ("WEBP", {"lossless": True})],
-)  # fmt: skip
+    [
+        ("PNG", {}),
+        ("TIFF", {}),
+        ("TIFF", {"compression": "tiff_lzw"}),
+        ("BMP", {}),
+        ("WEBP", {"lossless": True}),
+    ],
+)
 def test_lossless_encodings_are_one_image(kind, options):
     image, digest = decode(encode(SMOOTH, kind, **options), 12)
     reference, same = decode(encode(SMOOTH, "PNG"), 12)
@@ -230,9 +235,22 @@ def tiff(values, planes=1, order="<", more=None):
     kind, bits = values.dtype.newbyteorder(order), 8 * values.dtype.itemsize
     planed = values.transpose(2, 0, 1) if planes == 2 else values[None]
     strips = [plane.astype(kind).tobytes() for plane in planed]
-    tags = {256: width, 257: height, 258: [bits] * samples, 259: 1, 262: 2 if samples > 2 else 1,
-            273: [0] * len(strips), 277: samples, 278: height, 279: [len(s) for s in strips],
-            284: planes} | ({338: 2} if samples in (2, 4) else {}) | (more or {})  # fmt: skip
+    tags = (
+        {
+            256: width,
+            257: height,
+            258: [bits] * samples,
+            259: 1,
+            262: 2 if samples > 2 else 1,
+            273: [0] * len(strips),
+            277: samples,
+            278: height,
+            279: [len(s) for s in strips],
+            284: planes,
+        }
+        | ({338: 2} if samples in (2, 4) else {})
+        | (more or {})
+    )
     tags = {k: v for k, v in tags.items() if v is not None}
     start = 8 + 2 + 12 * len(tags) + 4
     long = {k: v for k, v in tags.items() if isinstance(v, list) and len(v) > 1}

@@ -408,9 +408,19 @@ def test_null_band_of_another_metric():
 # Errors ----------------------------------------------------------------------------------------
 
 PAIR_FUNCTIONS = [
-    auc, brier, brier_decomposition, ece, ece_debiased, ece_smooth, evaluate, ks_curves, ks_error,
-    mce, nll, reliability_bins,
-]  # fmt: skip
+    auc,
+    brier,
+    brier_decomposition,
+    ece,
+    ece_debiased,
+    ece_smooth,
+    evaluate,
+    ks_curves,
+    ks_error,
+    mce,
+    nll,
+    reliability_bins,
+]
 
 
 @pytest.mark.parametrize("function", PAIR_FUNCTIONS)

@@ -23,8 +23,9 @@ def test_two_outcomes_are_the_binary_numbers_to_the_bit(data):
     w = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any)))
     two, two_hat = np.stack([1 - p, p], 1), np.stack([1 - p_hat, p_hat], 1)
     ours = evaluate_outcomes(y, two_hat, two, w)
-    assert ours == {m: metrics.METRICS[m].function(p if m.endswith("_p") else y, p_hat, weights=w)
-                    for m in ours}  # fmt: skip
+    assert ours == {
+        m: metrics.METRICS[m].function(p if m.endswith("_p") else y, p_hat, weights=w) for m in ours
+    }
 
 
 def test_a_middle_rank_on_a_cut_does_not_tell_two_outcomes_apart():

@@ -30,8 +30,9 @@ def frame():
 
 
 def read(frame, **roles):
-    return check_table(frame[["y", "careful", "noisy", *roles.values()]], ["careful", "noisy"],
-                       **roles)  # fmt: skip
+    return check_table(
+        frame[["y", "careful", "noisy", *roles.values()]], ["careful", "noisy"], **roles
+    )
 
 
 def test_a_line_of_the_curve(frame):
@@ -79,8 +80,11 @@ def test_as_a_page_shows_it(frame):
     )
     ax = decision_figure(curve)
     assert [line.get_label() for line in ax.lines[:4]] == [
-        "careful", "noisy", "treat all", "treat none",
-    ]  # fmt: skip
+        "careful",
+        "noisy",
+        "treat all",
+        "treat none",
+    ]
     assert decision_curve(read(frame), None) is None
     assert "-p threshold 0.2" in show_decisions(None)
 

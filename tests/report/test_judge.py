@@ -54,8 +54,10 @@ def test_replicates_are_lowered_only_where_the_table_is_large(monkeypatch):
 def test_pairs_are_all_or_with_a_reference(boot):
     pairs = paired_table(boot)
     assert pairs.index.droplevel("metric").unique().tolist() == [
-        ("careful", "overconfident"), ("careful", "noisy"), ("overconfident", "noisy"),
-    ]  # fmt: skip
+        ("careful", "overconfident"),
+        ("careful", "noisy"),
+        ("overconfident", "noisy"),
+    ]
     row = pairs.loc["careful", "noisy", "brier"]
     point = boot.point["brier"]
     assert row["difference"] == pytest.approx(point["careful"] - point["noisy"])
@@ -182,16 +184,22 @@ def test_too_few_rows_for_a_gain_are_said():
 
 def verdicts(frame, name="m", **settings):
     table = check_table(frame, **settings)
-    return dict(zip(("mean", "order", "spread", "bins"),
-                    describe(name, calibration_table(table), resample(table, 100))))  # fmt: skip
+    return dict(
+        zip(
+            ("mean", "order", "spread", "bins"),
+            describe(name, calibration_table(table), resample(table, 100)),
+        )
+    )
 
 
 def test_verdicts_follow_from_the_tables(table, boot, gains):
     off = calibration_table(table)
     assert describe("careful", off, boot) == [
-        "as observed", "better than chance", f"right (slope {off.loc['careful', 'slope']:.2f})",
+        "as observed",
+        "better than chance",
+        f"right (slope {off.loc['careful', 'slope']:.2f})",
         "as chance makes",
-    ]  # fmt: skip
+    ]
     assert describe("overconfident", off, boot)[2].startswith("too extreme (slope 0.")
     assert describe("noisy", off, boot)[0].startswith("too high by 0.0")
     assert describe("noisy", off, boot)[3] == "off"
@@ -387,8 +395,11 @@ def test_weights_count_rows_as_often():
     table = weighted(frame, weight=times)
     often = check_table(frame.loc[frame.index.repeat(times)])
     assert len(table.y) == np.count_nonzero(times)
-    for function in (decomposition_table, lambda t: calibration_table(t)[["bias", "ece", "slope"]],
-                     lambda t: group_table(t)[["predicted", "observed"]]):  # fmt: skip
+    for function in (
+        decomposition_table,
+        lambda t: calibration_table(t)[["bias", "ece", "slope"]],
+        lambda t: group_table(t)[["predicted", "observed"]],
+    ):
         pd.testing.assert_frame_equal(
             function(table).sort_index(), function(often).sort_index(), rtol=1e-5
         )

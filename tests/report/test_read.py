@@ -119,7 +119,7 @@ def with_values(frame, column, values):
         (lambda f: f[["y", "p", "group"]], "no numeric prediction column beside"),
         (lambda f: f.assign(careful=np.arange(400) * 10 + 5.0), "or logits; 400 of 400"),
     ],
-)  # fmt: skip
+)
 def test_bad_files_are_refused_by_name(frame, change, match):
     with pytest.raises(ValueError, match=match):
         check_table(change(frame))
@@ -260,8 +260,20 @@ def test_weights_and_parts():
         check_table(bad)
 
 
-@pytest.mark.parametrize("word", ["test", "Testing", "holdout", "hold-out", "Test set", "held_out",
-                                  "eval", "Evaluation", " TEST "])  # fmt: skip
+@pytest.mark.parametrize(
+    "word",
+    [
+        "test",
+        "Testing",
+        "holdout",
+        "hold-out",
+        "Test set",
+        "held_out",
+        "eval",
+        "Evaluation",
+        " TEST ",
+    ],
+)
 def test_the_test_part_by_any_of_its_words(word):
     table = check_table(plain(split=["train", word] * 12))
     assert len(table.y) == 12 and table.notes[0].startswith("Only the 12 rows of part test")

@@ -51,17 +51,24 @@ def late(frame, name, first, then, path):
 @pytest.mark.parametrize(
     ("name", "first", "then"),
     [
-        ("weight", "1", "0.4"), ("weight", "1", "2e0"), ("p", "0", "0.25"), ("group", "7", "007"),
-        ("group", "2024-01-01", "x"), ("remark", "1", "D1"), ("id", "true", "yes"),
+        ("weight", "1", "0.4"),
+        ("weight", "1", "2e0"),
+        ("p", "0", "0.25"),
+        ("group", "7", "007"),
+        ("group", "2024-01-01", "x"),
+        ("remark", "1", "D1"),
+        ("id", "true", "yes"),
     ],
-)  # fmt: skip
+)
 def test_a_column_that_changes_late_is_read_as_in_memory(name, first, then, tmp_path):
     frame = draw(21_100)
     late(frame, name, first, then, tmp_path / "my.csv")
     small, found = read_predictions(tmp_path / "my.csv", "m"), large(tmp_path / "my.csv", "m")
     assert (found.size, found.groups, found.cluster is None) == (
-        small.size, small.groups, small.cluster is None,
-    )  # fmt: skip
+        small.size,
+        small.groups,
+        small.cluster is None,
+    )
     expected = metrics.evaluate(small.y, small.predictions["m"], small.p, small.weight)
     assert metrics.evaluate(found, "m") == pytest.approx(expected, rel=1e-9)
 
@@ -131,10 +138,18 @@ def test_other_columns_that_not_all_files_have_are_left_out_and_told(tmp_path):
 @pytest.mark.parametrize(
     "hidden",
     [
-        ".ipynb_checkpoints/a", "_temporary/0/task/a", ".trash/a", "_delta_log/a", "x/.hidden/a",
-        "_SUCCESS", ".a", "x/_a", "~a.tmp", "README",
+        ".ipynb_checkpoints/a",
+        "_temporary/0/task/a",
+        ".trash/a",
+        "_delta_log/a",
+        "x/.hidden/a",
+        "_SUCCESS",
+        ".a",
+        "x/_a",
+        "~a.tmp",
+        "README",
     ],
-)  # fmt: skip
+)
 def test_hidden_and_unfinished_files_are_left_out_and_told(hidden, ending, tmp_path):
     frame = draw()
     put(frame, tmp_path / "x" / f"a.{ending}")
@@ -150,10 +165,15 @@ def test_hidden_and_unfinished_files_are_left_out_and_told(hidden, ending, tmp_p
 @pytest.mark.parametrize(
     "names",
     [
-        ("a.parquet", "B.PARQUET"), ("a.csv", "B.CSV"), ("a.csv", "b.csv.gz"), ("a.csv", "c.tsv"),
-        ("a.pq", "b.parq"), ("A.CSV.GZ", "deep/b.Csv"), ("a.parquet/0.parquet", "b.parquet"),
+        ("a.parquet", "B.PARQUET"),
+        ("a.csv", "B.CSV"),
+        ("a.csv", "b.csv.gz"),
+        ("a.csv", "c.tsv"),
+        ("a.pq", "b.parq"),
+        ("A.CSV.GZ", "deep/b.Csv"),
+        ("a.parquet/0.parquet", "b.parquet"),
     ],
-)  # fmt: skip
+)
 def test_endings_in_any_case_are_read(names, tmp_path):
     for name in names:
         frame = draw()
@@ -254,12 +274,16 @@ def test_what_few_rows_say_decides(tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "other", "words"),
     [
-        ("m", np.nan, 0.5, "row 17 of my.parquet"), ("m", 1.5, 0.5, "3 of 20,000 values"),
-        ("y", 2, 1, "'y' must hold 0 or 1"), ("weight", -1.0, 1.0, "'weight' must hold a weight"),
-        ("p", np.nan, 0.5, "'p' must hold"), ("group", None, "a", "'group' must hold a name"),
-        ("group", np.nan, 1.0, "'group' must hold a name"), ("split", "", "test", "'split' must"),
+        ("m", np.nan, 0.5, "row 17 of my.parquet"),
+        ("m", 1.5, 0.5, "3 of 20,000 values"),
+        ("y", 2, 1, "'y' must hold 0 or 1"),
+        ("weight", -1.0, 1.0, "'weight' must hold a weight"),
+        ("p", np.nan, 0.5, "'p' must hold"),
+        ("group", None, "a", "'group' must hold a name"),
+        ("group", np.nan, 1.0, "'group' must hold a name"),
+        ("split", "", "test", "'split' must"),
     ],
-)  # fmt: skip
+)
 def test_what_few_rows_hold_is_refused(column, value, other, words, tmp_path):
     path = tmp_path / "my.parquet"
     table = pa.Table.from_pandas(draw(N))
@@ -286,8 +310,13 @@ def test_a_sample_has_its_size_and_the_same_rows_each_time(tmp_path):
     data = DataSet(open_rows(tmp_path), ["m", "k"])
     drawn = {count: data.draw(count) for count in (1, 10, 333, 4999, 5000, 6000)}
     assert {count: len(rows) for count, rows in drawn.items()} == {
-        1: 1, 10: 10, 333: 333, 4999: 4999, 5000: 5000, 6000: 5000,
-    }  # fmt: skip
+        1: 1,
+        10: 10,
+        333: 333,
+        4999: 4999,
+        5000: 5000,
+        6000: 5000,
+    }
     for _ in range(3):
         again = DataSet(open_rows(tmp_path), ["m", "k"]).draw(333)
         pd.testing.assert_frame_equal(drawn[333], again)

@@ -54,9 +54,20 @@ def draw_frame(rng, n):
         p = np.clip(q + rng.normal(0, 0.1, n), 0, 1)
         s = 3 * np.log(np.clip(q, 1e-9, 1) / np.clip(1 - q, 1e-9, 1)) + rng.normal(0, 0.1, n)
         frame[name] = any_of(
-            rng, p, p, p.round(1), s, s.round(2), p * 1e-310, p * (1 + 1e-7), p.astype(np.float32),
-            (p > 0.5).astype(int), np.full(n, 0.5), p * 100, np.where(p > 0.4, p, 0),
-        )  # fmt: skip
+            rng,
+            p,
+            p,
+            p.round(1),
+            s,
+            s.round(2),
+            p * 1e-310,
+            p * (1 + 1e-7),
+            p.astype(np.float32),
+            (p > 0.5).astype(int),
+            np.full(n, 0.5),
+            p * 100,
+            np.where(p > 0.4, p, 0),
+        )
     extra = {
         "weight": any_of(rng, rng.integers(0, 4, n), rng.random(n) * 1e-170, rng.random(n) * 1e160),
         "group": any_of(rng, rng.choice(["a", "NA", "007"], n), rng.integers(0, 3, n)),
@@ -120,9 +131,12 @@ def write_text(rng, frames, paths):
         digits = any_of(rng, repr, repr, lambda v: f"{v:.4g}")
         cells = frame.map(partial(written, digits, mark))
         text = cells.to_csv(
-            index=False, sep=separator, quoting=any_of(rng, 0, 0, 1),
-            lineterminator=any_of(rng, "\n", "\r\n"), na_rep=any_of(rng, "", "NA"),
-        )  # fmt: skip
+            index=False,
+            sep=separator,
+            quoting=any_of(rng, 0, 0, 1),
+            lineterminator=any_of(rng, "\n", "\r\n"),
+            na_rep=any_of(rng, "", "NA"),
+        )
         kind = rng.integers(12)
         if kind == 0:
             text = text.replace("\n", f"{separator}\n")

@@ -22,12 +22,20 @@ def draw(n=N, seed=0):
     p = rng.beta(2, 3, n)
     y = (rng.random(n) < p).astype(np.int8)
     p32 = p.astype(np.float32)
-    return pd.DataFrame({
-        "y": y, "single": p32, "tied": np.round(p, 1), "far": 2 * np.log(p / (1 - p)),
-        "tiny": p32 * np.float32(1e-9), ODD: np.where(rng.random(n) < 0.5, 0.3, p), "truth": p,
-        "w": rng.integers(0, 4, n), "group": rng.choice(["north", "south"], n),
-        "day": rng.integers(0, 40, n),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "y": y,
+            "single": p32,
+            "tied": np.round(p, 1),
+            "far": 2 * np.log(p / (1 - p)),
+            "tiny": p32 * np.float32(1e-9),
+            ODD: np.where(rng.random(n) < 0.5, 0.3, p),
+            "truth": p,
+            "w": rng.integers(0, 4, n),
+            "group": rng.choice(["north", "south"], n),
+            "day": rng.integers(0, 40, n),
+        }
+    )
 
 
 COLUMNS = ["single", "tied", "far", "tiny", ODD]
@@ -174,9 +182,12 @@ def test_a_wrong_value_is_named(frame, tmp_path, change, words):
     held.to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match=words):
         DataSet(
-            open_rows(tmp_path / "rows.parquet"), ["single"], weight="w", group="group",
+            open_rows(tmp_path / "rows.parquet"),
+            ["single"],
+            weight="w",
+            group="group",
             cluster="day",
-        )  # fmt: skip
+        )
 
 
 def test_files_that_are_wrong_say_which(frame, tmp_path):

@@ -109,9 +109,15 @@ def test_augmentation_is_not_dropped():
 
 @pytest.mark.parametrize(
     "other",
-    [{"averaging": 0.9}, {"adversarial": 0.1}, {"epochs": 5}, {"seed": 1}, {"schedule": "cosine"},
-     {"patience": 3}],
-)  # fmt: skip
+    [
+        {"averaging": 0.9},
+        {"adversarial": 0.1},
+        {"epochs": 5},
+        {"seed": 1},
+        {"schedule": "cosine"},
+        {"patience": 3},
+    ],
+)
 def test_a_convex_recipe_has_nothing_else(other):
     (name,) = other
     with pytest.raises(ValueError, match=f"{name} must be .* with solver 'convex'"):

@@ -56,9 +56,15 @@ def train(
 ):
     recipe = recipe or Recipe(epochs=4, batch_size=32)
     return fit(
-        network(), splits, recipe, targets=targets, checkpoint=checkpoint, on_epoch=on_epoch,
-        fabric=make_fabric("cpu"), **kw,
-    )  # fmt: skip
+        network(),
+        splits,
+        recipe,
+        targets=targets,
+        checkpoint=checkpoint,
+        on_epoch=on_epoch,
+        fabric=make_fabric("cpu"),
+        **kw,
+    )
 
 
 def same(a, b):
@@ -118,8 +124,9 @@ def test_averaged_weights_are_the_exponential_average_of_every_step():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim.swa_utils.AveragedModel, "update_parameters", note)
         recipe = Recipe(epochs=1, batch_size=50, averaging=0.8, learning_rate=0.01)
-        result = fit(model, SPLITS, recipe, fabric=make_fabric("cpu", "32-true"),
-                     on_epoch=lambda row: None)  # fmt: skip
+        result = fit(
+            model, SPLITS, recipe, fabric=make_fabric("cpu", "32-true"), on_epoch=lambda row: None
+        )
     assert len(seen) == 4
     for name in start:
         expected = seen[0][name]
@@ -189,8 +196,13 @@ def test_the_adversarial_step_goes_uphill():
     recipe = Recipe(
         epochs=1, batch_size=64, learning_rate=0.1, momentum=0, weight_decay=0, adversarial=0.3
     )
-    result = fit(model, Splits(part, part, part, "x"), recipe, fabric=make_fabric("cpu", "32-true"),
-                 on_epoch=lambda row: None)  # fmt: skip
+    result = fit(
+        model,
+        Splits(part, part, part, "x"),
+        recipe,
+        fabric=make_fabric("cpu", "32-true"),
+        on_epoch=lambda row: None,
+    )
     loss = lambda x, w, b: CrossEntropy()(x @ w.T + b, y.float())  # noqa: E731
     w, b = (p.requires_grad_() for p in start)
     x.requires_grad_()
@@ -245,9 +257,13 @@ def test_a_fine_tuning_may_keep_its_start():
         model = network()
         model.load_state_dict(start.weights)
         result = fit(
-            model, SPLITS, Recipe(epochs=2, batch_size=32, learning_rate=rate),
-            fabric=make_fabric("cpu"), on_epoch=lambda row: None, keep_start=True,
-        )  # fmt: skip
+            model,
+            SPLITS,
+            Recipe(epochs=2, batch_size=32, learning_rate=rate),
+            fabric=make_fabric("cpu"),
+            on_epoch=lambda row: None,
+            keep_start=True,
+        )
         lower = min(row["val_ce"] for row in result.history[1:])
         assert (result.best_epoch == 0) == (lower >= result.history[0]["val_ce"])
         if kept:
@@ -322,9 +338,12 @@ def test_narrow_networks_train_in_any_precision(width):
         strides = model.layer2[1].conv1.weight.stride()
         assert strides == torch.empty(model.layer2[1].conv1.weight.shape).stride()
     result = fit(
-        model, SPLITS, Recipe(epochs=1, batch_size=32), fabric=make_fabric("cpu", "32-true"),
+        model,
+        SPLITS,
+        Recipe(epochs=1, batch_size=32),
+        fabric=make_fabric("cpu", "32-true"),
         on_epoch=lambda row: None,
-    )  # fmt: skip
+    )
     assert np.isfinite(result.val_ce)
 
 
@@ -364,8 +383,13 @@ def test_a_batch_without_weight_takes_no_step():
     torch.manual_seed(0)
     model, recipe = nn.Linear(3, 2), Recipe(epochs=3, batch_size=32, momentum=0, weight_decay=0)
     start = {k: v.clone() for k, v in model.state_dict().items()}
-    result = fit(model, Splits(part, part, part, "x"), recipe, fabric=make_fabric("cpu", "32-true"),
-                 on_epoch=lambda row: None)  # fmt: skip
+    result = fit(
+        model,
+        Splits(part, part, part, "x"),
+        recipe,
+        fabric=make_fabric("cpu", "32-true"),
+        on_epoch=lambda row: None,
+    )
     assert all(np.isfinite(row["train_ce"]) for row in result.history[1:])
     model.load_state_dict(start)
     for _ in range(3):

@@ -105,8 +105,14 @@ def model(classes, seed=0):
 
 
 def trained(splits, recipe=RECIPE, **options):
-    return fit(model(splits.train.classes), splits, recipe, fabric=make_fabric("cpu"),
-               on_epoch=lambda row: None, **options)  # fmt: skip
+    return fit(
+        model(splits.train.classes),
+        splits,
+        recipe,
+        fabric=make_fabric("cpu"),
+        on_epoch=lambda row: None,
+        **options,
+    )
 
 
 def test_two_columns_are_the_usual_vector():
@@ -138,10 +144,15 @@ def test_two_outcomes_train_as_ever_whichever_shape_their_targets_have(loss, tar
 
 @pytest.mark.parametrize(
     ("loss", "targets"),
-    [("ce", Observed()), ("focal", Resampled()), ("entropy", Smoothed(0.1)),
-     ("mmce", Calibrated("bin", 1, bins=5)), ("ce", Calibrated("kernel", 1, neighbours=30)),
-     ("focal", Calibrated("cells", 1, bins=3))],
-)  # fmt: skip
+    [
+        ("ce", Observed()),
+        ("focal", Resampled()),
+        ("entropy", Smoothed(0.1)),
+        ("mmce", Calibrated("bin", 1, bins=5)),
+        ("ce", Calibrated("kernel", 1, neighbours=30)),
+        ("focal", Calibrated("cells", 1, bins=3)),
+    ],
+)
 def test_three_outcomes_learn_with_every_loss_and_schedule(loss, targets):
     splits = data(3)
     result = trained(splits, replace(RECIPE, epochs=12), loss=LOSSES[loss](), targets=targets)

@@ -133,11 +133,15 @@ def test_teachers_and_folds_are_part_of_the_key_only_where_they_are(splits):
     keys = [
         job_key(job, splits)
         for job in (
-            ce, student, teacher, student.teachers[1],
-            replace(teacher, fold=(0, 5, 1)), replace(teacher, fold=None),
+            ce,
+            student,
+            teacher,
+            student.teachers[1],
+            replace(teacher, fold=(0, 5, 1)),
+            replace(teacher, fold=None),
             replace(student, teachers=student.teachers[:4]),
         )
-    ]  # fmt: skip
+    ]
     assert len(set(keys)) == len(keys)
 
 

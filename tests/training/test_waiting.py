@@ -49,8 +49,9 @@ def one_epoch(kind, loss, monkeypatch, weights=False):
     monkeypatch.setattr(loop, "float", lambda value: value, raising=False)
     monkeypatch.setattr(torch, "isfinite", lambda value: True)
     losses = []
-    fabric = SimpleNamespace(device=torch.device("cuda"), world_size=1, global_rank=0,
-                             backward=losses.append)  # fmt: skip
+    fabric = SimpleNamespace(
+        device=torch.device("cuda"), world_size=1, global_rank=0, backward=losses.append
+    )
     optimizer = SimpleNamespace(zero_grad=lambda **_: None, step=lambda: None)
     wanted, channels = IMAGES[kind]
     with FakeTensorMode(), torch.device("cuda"):

@@ -10,12 +10,20 @@ from probnb.metrics import difference
 from probnb.plots import COLOURS, plain_ticks
 
 AXES = {
-    "focal": "Focal loss: strength γ", "entropy": "Entropy: strength β", "mmce": "MMCE: strength β",
-    "m": "m (every m-th epoch)", "phase": "Phase (2: starts with it)", "B": "B: bins",
-    "rate": "Learning rate", "r": "r: neighbours", "sigma": "σ of the kernel",
-    "length": "Length (epochs)", "lambda": "λ: weight of p$_{emp}$",
-    "unseen": "ξ: weight of teachers\nthat did not see the face", "seen": "ξ: of one that did",
-}  # fmt: skip
+    "focal": "Focal loss: strength γ",
+    "entropy": "Entropy: strength β",
+    "mmce": "MMCE: strength β",
+    "m": "m (every m-th epoch)",
+    "phase": "Phase (2: starts with it)",
+    "B": "B: bins",
+    "rate": "Learning rate",
+    "r": "r: neighbours",
+    "sigma": "σ of the kernel",
+    "length": "Length (epochs)",
+    "lambda": "λ: weight of p$_{emp}$",
+    "unseen": "ξ: weight of teachers\nthat did not see the face",
+    "seen": "ξ: of one that did",
+}
 """Panels of `settings_figure` and the names of their axes."""
 
 MSE = "MSE$_p$ (× 100)"
@@ -101,10 +109,20 @@ def reversal_figure(table):
     judged = np.where(shown["part"] == "epoch", "as they are", "after Platt scaling")
     shown = shown.assign(mse=100 * shown["mse_p"], on=where(shown), Judged=judged)
     grid = sns.relplot(
-        shown, x="x", y="mse", hue="Predictions", style="Judged", col="on", col_wrap=2,
-        kind="line", errorbar=None, height=2.6, aspect=1.3, palette="colorblind",
+        shown,
+        x="x",
+        y="mse",
+        hue="Predictions",
+        style="Judged",
+        col="on",
+        col_wrap=2,
+        kind="line",
+        errorbar=None,
+        height=2.6,
+        aspect=1.3,
+        palette="colorblind",
         facet_kws={"sharex": False, "sharey": False},
-    )  # fmt: skip
+    )
     grid.set_titles("{col_name}").set_axis_labels("Epoch", MSE)
     sns.move_legend(grid, "lower center", bbox_to_anchor=(0.45, 1), ncols=4, title="")
     return grid
@@ -117,8 +135,15 @@ def steps_figure(table):
     order = sorted(shown["label"].unique(), key=lambda label: label.startswith("averaged"))
     look = {"x": "share", "y": "label", "hue": "on", "order": order, "dodge": True, "ax": ax}
     sns.stripplot(shown, **look, jitter=False, size=5, alpha=0.6)
-    sns.pointplot(shown, **look | {"dodge": 0.6}, linestyle="none", marker="|", errorbar=None,
-                  markersize=12, legend=False)  # fmt: skip
+    sns.pointplot(
+        shown,
+        **look | {"dodge": 0.6},
+        linestyle="none",
+        marker="|",
+        errorbar=None,
+        markersize=12,
+        legend=False,
+    )
     ax.set(xlim=(0, 1), xlabel="Share of the step that is a function of the old logit")
     ax.set_ylabel("Two epochs towards (last: another training)")
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
@@ -130,9 +155,17 @@ def size_figure(table):
     shown = table.assign(mse=100 * table["mse_p"])
     _, ax = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
     sns.lineplot(
-        shown, x="n", y="mse", hue="label", style="label", markers=True, dashes=False,
-        errorbar=("pi", 100), err_style="bars", ax=ax,
-    )  # fmt: skip
+        shown,
+        x="n",
+        y="mse",
+        hue="label",
+        style="label",
+        markers=True,
+        dashes=False,
+        errorbar=("pi", 100),
+        err_style="bars",
+        ax=ax,
+    )
     ax.set(xscale="log", yscale="log", xlabel="Training images", ylabel=MSE)
     plain_ticks(ax.xaxis, sorted(table["n"].unique()))
     plain_ticks(ax.yaxis, (0.5, 1, 2, 4, 8))

@@ -12,15 +12,24 @@ from probnb.methods import METHODS, Method
 from probnb.validation import check_choice
 
 SMALL = {
-    "images": (1000, 300, 1000), "size": 16, "width": 8, "epochs": 20, "finetune_epochs": 4,
-    "batch_size": 64, "learning_rate": 0.05, "patience": 4, "plateau_patience": 4, "members": 3,
-}  # fmt: skip
+    "images": (1000, 300, 1000),
+    "size": 16,
+    "width": 8,
+    "epochs": 20,
+    "finetune_epochs": 4,
+    "batch_size": 64,
+    "learning_rate": 0.05,
+    "patience": 4,
+    "plateau_patience": 4,
+    "members": 3,
+}
 """What the profile ``quick`` is here: a third of other chapters' images, for many more rows."""
 
 SIZES = {
-    "smoke": ((60, 120), 300), "quick": ((500, 2000, 8000), 1000),
+    "smoke": ((60, 120), 300),
+    "quick": ((500, 2000, 8000), 1000),
     "cpu": ((1000, 4000, 16000), 2329),
-}  # fmt: skip
+}
 """Training images of the study on scale, and test images."""
 
 
@@ -97,22 +106,28 @@ def _starts(start, part, **how):
 
 
 TARGETS = {
-    **_named("resampled", "ce", "platt", "ensemble"), **CAPE,
+    **_named("resampled", "ce", "platt", "ensemble"),
+    **CAPE,
     **_named("smoothed", grid={"smoothing": (0.1,)}),
     **_named("crossfit", "crossfit_platt", "crossfit_mixed", **FOLDS),
     **_named("distilled", "ce_cosine", "ce_averaged", "ce_hygiene"),
     **_named("self_distilled", grid={**RATES, "share": (0.5,)}),
     "crossfit_hygiene": _row(
-        "crossfit_mixed", label="Cross-fitted, half outcomes; cosine, averaged", recipe=COSINE,
+        "crossfit_mixed",
+        label="Cross-fitted, half outcomes; cosine, averaged",
+        recipe=COSINE,
         **FOLDS,
     ),
     "augmented": _row("ce", augment=True, label="CE, augmented"),
     "augmented_hygiene": _row("ce_hygiene", augment=True, label="CE, augmented, cosine, averaged"),
     "augmented_crossfit": _row(
-        "crossfit_mixed", augment=True, recipe=COSINE, folds=3,
+        "crossfit_mixed",
+        augment=True,
+        recipe=COSINE,
+        folds=3,
         label="All of it: augmented, cross-fitted, cosine, averaged",
     ),
-}  # fmt: skip
+}
 
 
 STUDIES = {

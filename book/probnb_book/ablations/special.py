@@ -34,11 +34,12 @@ def _cape(label, kind, bins):
 
 
 SEVERAL = {
-    "resampled": Row(METHODS["resampled"]), "ce": Row(METHODS["ce"]),
+    "resampled": Row(METHODS["resampled"]),
+    "ce": Row(METHODS["ce"]),
     "ce_finetuned": Row(replace(METHODS["ce_finetuned"], grid=RATE)),
     "cape_rest": _cape("CaPE, one against the rest", "bin", 15),
     "cape_cells": _cape("CaPE, cells of the simplex", "cells", 5),
-}  # fmt: skip
+}
 """Rows for three outcomes."""
 
 

@@ -164,8 +164,10 @@ def _judge(rows, jobs, fits, data):
     for name, members in jobs.items():
         p_hat = test[name]
         if rows[name].each:  # calibrate the members, then average them
-            z = [[fits[job].logits[f"best_{k}"].double().numpy() for k in ("val", "test")]
-                 for job in members]  # fmt: skip
+            z = [
+                [fits[job].logits[f"best_{k}"].double().numpy() for k in ("val", "test")]
+                for job in members
+            ]
             p_hat = np.mean([platt(val, y, test) for val, test in z], axis=0)
         found[name] = evaluate(test["y"], p_hat, test["p"]) | kept.loc[name].to_dict()
     return found

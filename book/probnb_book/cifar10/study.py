@@ -221,8 +221,10 @@ def brier_follows(stored, folder):
     task = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
     for run in find_runs([folder], "cifar10", **task, inputs="gradients"):
         found.append((run.record["seed"], "epochs", read_results(run).epochs.query("epoch > 0")))
-    lines = [(seed, kind, spearmanr(part["mse_p"], part["brier"]).statistic, len(part))
-             for seed, kind, part in found]  # fmt: skip
+    lines = [
+        (seed, kind, spearmanr(part["mse_p"], part["brier"]).statistic, len(part))
+        for seed, kind, part in found
+    ]
     return pd.DataFrame(lines, columns=["seed", "kind", "rank", "models"])
 
 
@@ -264,16 +266,26 @@ def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
     rows = stored[(stored["metric"] == "mse_p") & stored["reference"].isin(["ce", "1", "3", "9"])]
     rows = rows[rows["method"].isin([*methods, "people"])]
     people = {"1": "1 other person", "3": "3 other people", "9": "9 other people"}
-    who = [people[number] if method == "people" else METHODS[method].label
-           for method, number in zip(rows["method"], rows["reference"])]  # fmt: skip
+    who = [
+        people[number] if method == "people" else METHODS[method].label
+        for method, number in zip(rows["method"], rows["reference"])
+    ]
     task = [task_label(*pair) for pair in zip(rows["data"], rows["question"])]
     shown = pd.DataFrame({"task": task, "who": who, "mse": 100 * rows["mean"].to_numpy()})
     order = [METHODS[m].label for m in methods] + [w for w in dict.fromkeys(who) if "other" in w]
     _, ax = plt.subplots(figsize=(7.2, 1.2 + 0.42 * len(set(task))), layout="constrained")
     sns.scatterplot(
-        shown, x="mse", y="task", hue="who", style="who", hue_order=order, style_order=order,
-        palette="colorblind", s=55, ax=ax,
-    )  # fmt: skip
+        shown,
+        x="mse",
+        y="task",
+        hue="who",
+        style="who",
+        hue_order=order,
+        style_order=order,
+        palette="colorblind",
+        s=55,
+        ax=ax,
+    )
     ax.set(xlabel="MSE$_p$ (× 100)", ylabel="", xlim=(0, None))
     ax.margins(y=0.12)
     sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=4, title=None)

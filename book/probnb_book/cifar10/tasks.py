@@ -63,16 +63,27 @@ IMAGES = {"smoke": 120, "quick": 4_000, "cpu": 12_000, "paper": 50_000}
 """Training images of each profile, at most those that there are."""
 
 RECIPE = {
-    "epochs": 16, "patience": 3, "plateau_patience": 2, "batch_size": 128, "learning_rate": 0.01,
-    "finetune_epochs": 6, "finetune_learning_rate": (1e-2, 1e-3),
-}  # fmt: skip
+    "epochs": 16,
+    "patience": 3,
+    "plateau_patience": 2,
+    "batch_size": 128,
+    "learning_rate": 0.01,
+    "finetune_epochs": 6,
+    "finetune_learning_rate": (1e-2, 1e-3),
+}
 """How the small network on oriented gradients is trained in every profile but the smallest."""
 
 PIXELS = {
-    "width": 8, "epochs": 10, "patience": 3, "plateau_patience": 1, "batch_size": 128,
-    "learning_rate": 0.05, "finetune_epochs": 2, "finetune_learning_rate": (1e-2, 1e-3),
+    "width": 8,
+    "epochs": 10,
+    "patience": 3,
+    "plateau_patience": 1,
+    "batch_size": 128,
+    "learning_rate": 0.05,
+    "finetune_epochs": 2,
+    "finetune_learning_rate": (1e-2, 1e-3),
     "members": 3,
-}  # fmt: skip
+}
 """How the ResNet-18 on pixels is trained at profiles quick and cpu: minutes a seed on one core."""
 
 INPUTS = {
@@ -85,8 +96,11 @@ pixels; and what records of runs call it."""
 
 ENLARGED = 96
 
-SMALLER = {("quick", "ferplus"): {"size": 24}, ("cpu", "ferplus"): {"size": 24},
-           ("cpu", "cifar10"): {"images": 20_000}}  # fmt: skip
+SMALLER = {
+    ("quick", "ferplus"): {"size": 24},
+    ("cpu", "ferplus"): {"size": 24},
+    ("cpu", "cifar10"): {"images": 20_000},
+}
 """Where its images are not the data's own, or their number not the profile's."""
 
 
@@ -253,9 +267,17 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     facts |= {"inputs": inputs, "network": INPUTS[inputs]}
     changed = {"inputs": inputs} if inputs != "gradients" else {}
     compared, stored = train_rows(
-        "cifar10", task.splits, methods, settings, results_dir, facts, network,
-        partial(_with_votes, task=task), changed, **run,
-    )  # fmt: skip
+        "cifar10",
+        task.splits,
+        methods,
+        settings,
+        results_dir,
+        facts,
+        network,
+        partial(_with_votes, task=task),
+        changed,
+        **run,
+    )
     return compared.results, stored
 
 

@@ -26,19 +26,22 @@ KINDS = ("reading", "print", "runs")
 """What a verdict rests on: text and theory, the paper's printed numbers, or stored trainings."""
 
 FIELDS = {
-    "number": "from 1 to 109, in the order of the paper", "address": "of the claim in this book",
-    "claim": "in our words", "where": "the claim stands in the paper",
-    "evidence": "the paper's own", "verdict": " | ".join(VERDICTS),
+    "number": "from 1 to 109, in the order of the paper",
+    "address": "of the claim in this book",
+    "claim": "in our words",
+    "where": "the claim stands in the paper",
+    "evidence": "the paper's own",
+    "verdict": " | ".join(VERDICTS),
     "kind": "what the verdict rests on: " + " | ".join(KINDS),
     "reason": "what decides, with its numbers",
     "question": "statistic, arguments, relation, bound, scenarios: see claims/rules.py",
     "printed": "what the paper's tables answer to the question",
     "numbers": "by scenario: rows compared, value, low, high (95 %), p of its bound (no choice "
-               "paid for), seeds, in words (text)",
+    "paid for), seeds, in words (text)",
     "seeds": "of the scenario that has most",
     "hours": "of a processor, for the stored runs that it was asked of; other claims share them",
     "command": "that makes the evidence",
-}  # fmt: skip
+}
 """What the JSON says of each claim."""
 
 TRAIN = "papermill book/{}.ipynb out.ipynb -p {} -p profile cpu -p seed {}"
@@ -173,8 +176,12 @@ def verdict_counts(table):
 def as_json(table):
     """Return the ledger as JSON: ``fields`` explains what each of ``claims`` says."""
     lines = table.assign(address="claims.html#claim-" + table["number"].astype(str))
-    whole = {"format": 1, "paper": "Liu et al. (2022), Deep Probability Estimation, ICML",
-             "fields": FIELDS, "claims": lines[[*FIELDS]].to_dict("records")}  # fmt: skip
+    whole = {
+        "format": 1,
+        "paper": "Liu et al. (2022), Deep Probability Estimation, ICML",
+        "fields": FIELDS,
+        "claims": lines[[*FIELDS]].to_dict("records"),
+    }
     return json.dumps(whole, indent=1, ensure_ascii=False)
 
 
@@ -209,18 +216,24 @@ def _drawn(claim):
     ends = [part[k] for part in parts for k in ("value", "low", "high") if part[k] is not None]
     left, width = min(bound, *ends), (max(bound, *ends) - min(bound, *ends)) or 1
     x, bottom = (lambda v: round(80 + 240 * (v - left) / width, 1)), 16 * len(parts) + 4
-    drawn = [f'<path class="bound" d="M{x(bound)} 0V{bottom}"/><text x="{x(bound)}" '
-             f'y="{bottom + 11}" text-anchor="middle">{bound:g}</text>']  # fmt: skip
+    drawn = [
+        f'<path class="bound" d="M{x(bound)} 0V{bottom}"/><text x="{x(bound)}" '
+        f'y="{bottom + 11}" text-anchor="middle">{bound:g}</text>'
+    ]
     for k, part in enumerate(parts):
         name = " ".join([part["scenario"], *(r for r in part["rows"] if r[:2] == "0.")])  # a rate
         y, kind = 16 * k + 10, "alone" if part["seeds"] == 1 else "mark"
         if part["low"] is not None:
             drawn += [f'<path class="mark" d="M{x(part["low"])} {y}H{x(part["high"])}"/>']
-        drawn += [f'<text x="0" y="{y + 4}">{name}</text>'
-                  f'<circle class="{kind}" cx="{x(part["value"])}" cy="{y}" r="4"/>']  # fmt: skip
+        drawn += [
+            f'<text x="0" y="{y + 4}">{name}</text>'
+            f'<circle class="{kind}" cx="{x(part["value"])}" cy="{y}" r="4"/>'
+        ]
     told = html.escape(f"Value and 95 % interval by scenario; claimed is {relation} {bound:g}")
-    return (f'<svg viewBox="-2 0 344 {bottom + 14}" role="img" aria-label="{told}">'
-            f"{''.join(drawn)}</svg>")  # fmt: skip
+    return (
+        f'<svg viewBox="-2 0 344 {bottom + 14}" role="img" aria-label="{told}">'
+        f"{''.join(drawn)}</svg>"
+    )
 
 
 def main(arguments=None):

@@ -26,8 +26,11 @@ from ..scenarios import SCENARIOS
 from .statistics import CAPE, EPOCHS, OTHERS, ROWS, TABLE, TEST, of_run, of_table
 
 HOLDS, OPEN, AGAINST, UNTESTABLE = VERDICTS = (
-    "holds", "not resolved", "contradicted", "cannot be tested here",
-)  # fmt: skip
+    "holds",
+    "not resolved",
+    "contradicted",
+    "cannot be tested here",
+)
 """What may be said of a claim."""
 
 LEVEL = 0.05

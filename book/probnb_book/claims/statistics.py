@@ -63,25 +63,33 @@ TABLE = {
     "gap": ("Difference", lambda table, a, b, m: table.loc[a, m] - table.loc[b, m]),
     "ratio": ("Multiple", lambda table, a, b, m: table.loc[a, m] / table.loc[b, m]),
     "correlation": ("Pearson's correlation of two metrics over rows", _correlation),
-    "rank": ("Spearman's correlation of two metrics over rows",
-             lambda table, x, y: _correlation(table, x, y, "spearman")),
-    "lead": ("How much closer Brier follows a target than another metric, by Pearson's correlation",
-             _lead),
+    "rank": (
+        "Spearman's correlation of two metrics over rows",
+        lambda table, x, y: _correlation(table, x, y, "spearman"),
+    ),
+    "lead": (
+        "How much closer Brier follows a target than another metric, by Pearson's correlation",
+        _lead,
+    ),
     "alike": ("Share of pairs of rows, clearly apart by y, that x puts in the same order", _alike),
     "improved": ("Share of other rows that are below b's by more than a share of it", _improved),
     "place": ("Place of a row among the paper's rows, 1 being the lowest", _place),
-    "spread": ("Highest value as a multiple of the lowest",
-               lambda table, m: _rows(table, m)[m].max() / _rows(table, m)[m].min()),
-}  # fmt: skip
+    "spread": (
+        "Highest value as a multiple of the lowest",
+        lambda table, m: _rows(table, m)[m].max() / _rows(table, m)[m].min(),
+    ),
+}
 """Statistics of a table with a column a metric, one's own or in print: in words, and how."""
 
 EPOCHS = {
     "last": ("Value of the last epoch", lambda v, kept: v.iloc[-1]),
     "change": ("Last epoch less the start of a fine-tuning", lambda v, kept: v.iloc[-1] - v[0]),
-    "growth": ("Last epoch as a multiple of the start of a fine-tuning",
-               lambda v, kept: v.iloc[-1] / v[0]),
+    "growth": (
+        "Last epoch as a multiple of the start of a fine-tuning",
+        lambda v, kept: v.iloc[-1] / v[0],
+    ),
     "fell": ("Kept epoch as a multiple of the first", lambda v, kept: v[kept] / v[1]),
-}  # fmt: skip
+}
 """Statistics of the epochs of the training that a row reads; of all trainings of a fine-tuning at a
 rate that is named, whether validation kept them or not."""
 
@@ -127,13 +135,19 @@ def true_slope(p, p_hat):
 
 
 TEST = {
-    "near_edges": ("Share of predictions near 0 or 1",
-                   lambda test, row: np.mean(np.abs(test[row] - 0.5) > 0.45)),
-    "exact_error": ("Mean distance of predictions from the true probability of their like",
-                    lambda test, row: exact_errors(test["p"], test[row])[0]),
-    "true_slope": ("Slope of the true log-odds on the predicted ones",
-                   lambda test, row: true_slope(test["p"].to_numpy(), test[row].to_numpy())),
-}  # fmt: skip
+    "near_edges": (
+        "Share of predictions near 0 or 1",
+        lambda test, row: np.mean(np.abs(test[row] - 0.5) > 0.45),
+    ),
+    "exact_error": (
+        "Mean distance of predictions from the true probability of their like",
+        lambda test, row: exact_errors(test["p"], test[row])[0],
+    ),
+    "true_slope": (
+        "Slope of the true log-odds on the predicted ones",
+        lambda test, row: true_slope(test["p"].to_numpy(), test[row].to_numpy()),
+    ),
+}
 """Statistics of predictions on test rows."""
 
 

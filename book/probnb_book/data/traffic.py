@@ -97,11 +97,14 @@ def _draw_part(pixels, part, first, n, continuations, seeds, vehicles):
     }
     drawn = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
         joblib.delayed(_draw_scene)(
-            pixels[SCENE * (first + i) :], [w.take([i]) for w in worlds], outcomes[:, i],
-            {t: p[i] for t, p in odds.items()}, child,
+            pixels[SCENE * (first + i) :],
+            [w.take([i]) for w in worlds],
+            outcomes[:, i],
+            {t: p[i] for t, p in odds.items()},
+            child,
         )
         for i, child in enumerate(looks.spawn(n))
-    )  # fmt: skip
+    )
     accident, frames, count = outcomes.any(axis=(0, 2)), [], Counter()
     for i in np.argsort(~accident, kind="stable"):
         folder = f"{part}/{'' if accident[i] else 'non'}accident"
@@ -126,10 +129,12 @@ def _draw_scene(pixels, worlds, outcomes, odds, seeds):
         shown = min(t, max(end - 1, 0))
         boxes, seen = boxes_of(worlds[shown], look)
         asked = t in odds and t < end
-        vehicles.append([
-            (codes[k], *boxes[k], *((outcomes[t, k], odds[t][k]) if asked else (None, np.nan)))
-            for k in np.flatnonzero(seen)
-        ])  # fmt: skip
+        vehicles.append(
+            [
+                (codes[k], *boxes[k], *((outcomes[t, k], odds[t][k]) if asked else (None, np.nan)))
+                for k in np.flatnonzero(seen)
+            ]
+        )
         file = io.BytesIO()
         image = draw_frame(worlds[shown], look, travelled[shown], shown)
         image.save(file, "JPEG", quality=QUALITY)

@@ -33,9 +33,20 @@ from probnb.metrics.votes import check_votes
 from probnb.training.targets import draw_outcomes
 from probnb.validation import check_choice, check_integer
 
-__all__ = ["CLASSES", "EMOTIONS", "QUESTIONS", "Judged", "draw_vote", "judge", "load_cifar10",
-           "load_cifar10h", "load_ferplus", "load_judged_digits", "read_cifar10",
-           "read_ferplus"]  # fmt: skip
+__all__ = [
+    "CLASSES",
+    "EMOTIONS",
+    "QUESTIONS",
+    "Judged",
+    "draw_vote",
+    "judge",
+    "load_cifar10",
+    "load_cifar10h",
+    "load_ferplus",
+    "load_judged_digits",
+    "read_cifar10",
+    "read_ferplus",
+]
 
 log = logging.getLogger(__name__)
 

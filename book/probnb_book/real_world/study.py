@@ -42,9 +42,15 @@ STUDIES = {"lung": {}, "clinical": {"inputs": "clinical"}, "all": {"cohorts": "a
 """What a study is about: parameters of the cancer task."""
 
 PAIRS = (
-    ("ce", "Constant"), ("ensemble", "Constant"), ("ce", "Cox, clinical"), ("cape_bin", "ce"),
-    ("cape_kernel", "ce"), ("cape_bin", "ce_finetuned"), ("ensemble", "ce"), ("ensemble", "platt"),
-)  # fmt: skip
+    ("ce", "Constant"),
+    ("ensemble", "Constant"),
+    ("ce", "Cox, clinical"),
+    ("cape_bin", "ce"),
+    ("cape_kernel", "ce"),
+    ("cape_bin", "ce_finetuned"),
+    ("ensemble", "ce"),
+    ("ensemble", "platt"),
+)
 """Rows that are compared."""
 
 SPREADS = ("ensemble", "ce"), ("cape_bin", "ensemble")

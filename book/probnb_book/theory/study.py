@@ -18,11 +18,19 @@ from . import descent
 from .compare import against_baseline
 
 SMOKE = {
-    "n": 60, "replicates": 2, "iterations": 300,
-    "phase_n": 60, "phase_gammas": [0.0, 2.0], "phase_replicates": 4,
-    "appendix_n": 60, "appendix_iterations": 300,
-    "grid_n": 60, "grid_kappas": [0.2, 1.0], "grid_gammas": [1.0, 3.0], "grid_replicates": 3,
-}  # fmt: skip
+    "n": 60,
+    "replicates": 2,
+    "iterations": 300,
+    "phase_n": 60,
+    "phase_gammas": [0.0, 2.0],
+    "phase_replicates": 4,
+    "appendix_n": 60,
+    "appendix_iterations": 300,
+    "grid_n": 60,
+    "grid_kappas": [0.2, 1.0],
+    "grid_gammas": [1.0, 3.0],
+    "grid_replicates": 3,
+}
 """Sizes at which the whole chapter runs in seconds."""
 
 
@@ -174,8 +182,16 @@ def _bands(ax, runs, **look):
     }
     long = pd.concat(tables, names=["run", ""]).reset_index("run")
     palette = [COLOURS[c] for c in CYCLE[: len(runs)]]
-    sns.lineplot(long, x="time", y="mse", hue="run", errorbar="sd", palette=palette, ax=ax,
-                 err_kws={"alpha": 0.15, "lw": 0})  # fmt: skip
+    sns.lineplot(
+        long,
+        x="time",
+        y="mse",
+        hue="run",
+        errorbar="sd",
+        palette=palette,
+        ax=ax,
+        err_kws={"alpha": 0.15, "lw": 0},
+    )
     ax.legend(title=None)
     ax.set(ylabel=_MSE, **look)
     return ax
@@ -236,14 +252,27 @@ def phase_figure(critical, gammas, n):
     ax = _axes(height=4.2, width=6.8)
     gammas, kappas = np.asarray(gammas, float), np.linspace(0, 0.7, 141)
     share = 100 * (critical[:, None] <= kappas[:, None]).mean(axis=2)
-    image = ax.pcolormesh(gammas, kappas, share.T, cmap="Blues", shading="nearest", vmin=0,
-                          rasterized=True)  # fmt: skip
+    image = ax.pcolormesh(
+        gammas, kappas, share.T, cmap="Blues", shading="nearest", vmin=0, rasterized=True
+    )
     ax.figure.colorbar(image, ax=ax, label="separable data sets (%)", pad=0.02)
     fine = np.linspace(gammas[0], gammas[-1], 200)
-    ax.plot(fine, theory.separability_threshold(fine), color=COLOURS["vermilion"], lw=2.2,
-            label=r"theory, $\kappa^*(\gamma)$")  # fmt: skip
-    ax.plot(gammas, np.median(critical, axis=1), "o", color="black", ms=5, mec="white",
-            label=f"simulated 50 % point, n = {n}")  # fmt: skip
+    ax.plot(
+        fine,
+        theory.separability_threshold(fine),
+        color=COLOURS["vermilion"],
+        lw=2.2,
+        label=r"theory, $\kappa^*(\gamma)$",
+    )
+    ax.plot(
+        gammas,
+        np.median(critical, axis=1),
+        "o",
+        color="black",
+        ms=5,
+        mec="white",
+        label=f"simulated 50 % point, n = {n}",
+    )
     ax.text(0.97, 0.93, "memorised in the end", transform=ax.transAxes, ha="right", color="white")
     ax.text(0.03, 0.05, "a finite optimum", transform=ax.transAxes)
     ax.set(xlabel=r"signal strength $\gamma$", ylabel=r"aspect ratio $\kappa = p/n$")
@@ -255,9 +284,11 @@ def phase_figure(critical, gammas, n):
 def appendix_b_panels(observed, resampled, seed=0, points=1000):
     """True against predicted probability in the first replicate: the paper's four panels."""
     panels = {
-        "Start": (observed, 0), "Early learning": (observed, observed.mse[0].argmin()),
-        "Finite labels, end": (observed, -1), "Resampled labels, end": (resampled, -1),
-    }  # fmt: skip
+        "Start": (observed, 0),
+        "Early learning": (observed, observed.mse[0].argmin()),
+        "Finite labels, end": (observed, -1),
+        "Resampled labels, end": (resampled, -1),
+    }
     axes, q = _axes(4, height=2.7, sharey=True), np.linspace(0.001, 0.999, 300)
     for ax, (title, (path, k)) in zip(axes, panels.items()):
         norm, along = float(path.norm[0, k]), float(path.along[0, k])
@@ -286,8 +317,16 @@ def grid_maps(table, methods, baseline="early stop"):
     axes[1].set_title("MSE there $\\times$ 100")
     for ax, method in zip(axes[2:], methods):
         cells = against_baseline(table, method, baseline)
-        sns.heatmap(cells.change.unstack(), fmt="+.0f", ax=ax, cmap="RdBu_r", vmin=-60, vmax=60,
-                    cbar=False, annot=True)  # fmt: skip
+        sns.heatmap(
+            cells.change.unstack(),
+            fmt="+.0f",
+            ax=ax,
+            cmap="RdBu_r",
+            vmin=-60,
+            vmax=60,
+            cbar=False,
+            annot=True,
+        )
         for text, z in zip(ax.texts, cells.z.unstack().to_numpy().ravel()):
             text.set_weight("bold" if abs(z) > 2 else "normal")
         ax.set_title(f"{method}, change (%)")

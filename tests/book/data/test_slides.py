@@ -203,8 +203,12 @@ def test_other_features_of_as_many_tiles_are_other_data(tmp_path):
     groups = {"train": list("aabc"), "val": list("defg"), "test": list("hijk")}
     three_parts(tmp_path, groups)
     before = slide_splits(tmp_path)
-    write_bags(tmp_path / "train.h5", [2 * bag for bag in bags()], outcomes=[0, 1, 1, 0],
-               groups=np.array(groups["train"]))  # fmt: skip
+    write_bags(
+        tmp_path / "train.h5",
+        [2 * bag for bag in bags()],
+        outcomes=[0, 1, 1, 0],
+        groups=np.array(groups["train"]),
+    )
     after = slide_splits(tmp_path)
     assert len(after.train.inputs.values) == len(before.train.inputs.values)
     assert after.source != before.source

@@ -361,11 +361,21 @@ def test_the_source_follows_the_files(folder):
 
 @pytest.mark.parametrize(
     ("stage", "coarse"),
-    [("Stage I", "I"), ("Stage IA", "I"), ("Stage IIB", "II"), ("Stage IIIC", "III"),
-     ("Stage IV", "IV"), ("Stage IVA", "IV"), (float("nan"), "unknown"), ("Stage X", "unknown"),
-     ("stage iv", "IV"), ("STAGE IIIA ", "III"),
-     ("I/II NOS", "unknown"), ("Stage Tis", "unknown")],
-)  # fmt: skip
+    [
+        ("Stage I", "I"),
+        ("Stage IA", "I"),
+        ("Stage IIB", "II"),
+        ("Stage IIIC", "III"),
+        ("Stage IV", "IV"),
+        ("Stage IVA", "IV"),
+        (float("nan"), "unknown"),
+        ("Stage X", "unknown"),
+        ("stage iv", "IV"),
+        ("STAGE IIIA ", "III"),
+        ("I/II NOS", "unknown"),
+        ("Stage Tis", "unknown"),
+    ],
+)
 def test_stages(stage, coarse):
     assert coarse_stage(stage) == coarse
 
