@@ -1,5 +1,6 @@
 """A watch over a file that grows, and the command."""
 
+import gzip
 import json
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -220,3 +221,42 @@ def test_two_watches_do_not_overwrite_each_other(tmp_path):
             assert not wait([found], timeout=0.5).done
         assert found.result()[0].rows == 300
     assert sorted(f.name for f in tmp_path.iterdir()) == ["o.csv", "o.csv.watch.json"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["gz", "BOM", "utf-16", "crlf", "semicolon", "same rows, written anew"]
+)
+def test_a_stream_goes_on_however_its_file_is_written(tmp_path, kind):
+    rows, path = repeated(times=1), tmp_path / "o.csv"
+    before = watch_file(write(rows[:100], path))[0]
+    text = rows.to_csv(index=False, sep=";" if kind == "semicolon" else ",")
+    plain = text.encode()
+    data = {"BOM": b"\xef\xbb\xbf" + plain, "utf-16": text.encode("utf-16"),
+            "gz": gzip.compress(plain), "crlf": plain.replace(b"\n", b"\r\n")}  # fmt: skip
+    path.write_bytes(data.get(kind, plain))
+    now, _, text = watch_file(path)
+    assert now == watch(rows["y"], rows["probability"])[0] and now.rows > before.rows
+    assert "300 outcomes, 200 new" in text
+
+
+@pytest.mark.parametrize(
+    "kind", ["p", "y", "id taken back", "id repeated", "removed", "in the middle"]
+)
+def test_a_past_that_changed_is_refused(tmp_path, kind):
+    rows, path = pd.concat([repeated(times=1), repeated(1, 2)]), tmp_path / "o.csv"
+    rows["id"] = [*range(301), 0]
+    rows = rows.reset_index(drop=True)
+    watch_file(write(rows, path))
+    if kind in ("p", "y"):
+        rows.loc[7, "probability" if kind == "p" else "y"] = (
+            1 - rows.loc[7, kind.replace("p", "probability")]
+        )
+    else:
+        rows = {
+            "id taken back": rows.assign(id=range(302))[:301].iloc[::-1],
+            "id repeated": rows.assign(id=[*range(150), *range(150), 300, 0]),
+            "removed": rows.drop(index=7),
+            "in the middle": pd.concat([rows[:7], rows[:1].assign(id=999), rows[7:]]),
+        }[kind]
+    with pytest.raises(ValueError, match="must begin with the 301 rows seen before"):
+        watch_file(write(rows, path))
