@@ -199,11 +199,18 @@ def locked(path):
             lock.unlink(missing_ok=True)
 
 
+def write_table(path, table):
+    """Write a table as Parquet, whole or not; bytes of numbers apart, a third smaller together."""
+    numbers = [name for name, kind in table.dtypes.items() if kind.kind == "f"]
+    how = {"use_dictionary": [name for name in table if name not in numbers]}
+    how |= {"use_byte_stream_split": numbers, "index": False, "compression": "zstd"}
+    replace_file(path, lambda temporary: table.to_parquet(temporary, **how))
+
+
 def write_run(folder, tables, record):
     """Write tables (by name) as Parquet and their record as ``run.json``, each whole or not."""
     for name, table in tables.items():
-        write = functools.partial(table.to_parquet, index=False, compression="zstd")
-        replace_file(Path(folder, f"{name}.parquet"), write)
+        write_table(Path(folder, f"{name}.parquet"), table)
     text = json.dumps(record, indent=1, default=plain) + "\n"
     replace_file(Path(folder, "run.json"), lambda path: path.write_text(text))
 

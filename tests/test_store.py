@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -81,3 +82,18 @@ def test_tensors_that_share_their_bytes_are_stored_each(tmp_path):
     found, _ = store.load(tmp_path / "x")
     assert found.keys() == tensors.keys()
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"word": ["x", None]}),
+        pd.DataFrame({"none": np.array([], float)}),
+        pd.DataFrame({"p": [1.5, np.nan, -0.0, np.inf], "n": pd.array([1, None, 2, 3], "Int64")}),
+        pd.DataFrame({"single": np.float32([0.1, 1e-40]), "kind": pd.Categorical(["u", "v"])}),
+    ],
+)
+def test_a_table_comes_back_as_it_was(tmp_path, table):
+    store.write_table(tmp_path / "t.parquet", table)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "t.parquet"), table, check_exact=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]

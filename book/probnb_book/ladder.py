@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -206,8 +205,7 @@ def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=Fal
 
 
 def _write(path, predictions, record):
-    write = partial(predictions.to_parquet, index=False, compression="zstd")
-    store.replace_file(path.with_suffix(".parquet"), write)
+    store.write_table(path.with_suffix(".parquet"), predictions)
     text = json.dumps(record, default=store.plain, indent=1)
     store.replace_file(path.with_suffix(".json"), lambda temporary: temporary.write_text(text))
 
