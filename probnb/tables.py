@@ -12,6 +12,7 @@ from collections import namedtuple
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -289,14 +290,21 @@ def read_outcomes(outcomes, columns, positive=None, needed=("y", "path")):
     free = [name for name in frame if name not in roles.values()]
     roles |= {role: role for role in ROLES if role in free and role not in roles}
     roles |= {role: find_column(role, free, role) for role in needed if role not in roles}
-    labels, table = pd.Series(column(frame, roles["y"], "label")).astype("str"), {}
+    labels, table = _composed(column(frame, roles["y"], "label")).astype("str"), {}
     names = sorted({*labels})
     if positive is not None or (len(names) == 2 and not {*names} <= _PLAIN):
         table["y"] = (labels == positive_label(positive, names)).to_numpy(float)
     for role, kind in ROLES.items():
         if role in roles and role not in table:
             table[role] = column(frame, roles[role], kind)
+    if "group" in table:
+        table["group"] = _composed(table["group"]).to_numpy()
     return pd.DataFrame(table), notes
+
+
+def _composed(names):
+    """Names in which letters have their accents in one way: a person is one, typed on a Mac too."""
+    return pd.Series(names).map(lambda x: normalize("NFC", x) if isinstance(x, str) else x)
 
 
 def one_outcome(name, rows, mean):
@@ -312,9 +320,10 @@ def positive_label(positive, labels):
         raise ValueError(f"there must be two outcomes; found {len(labels)}: {shown}.")
     if positive is None and labels == ["0", "1"]:
         return "1"
-    if positive is None or str(positive) not in labels:
+    one = normalize("NFC", str(positive))
+    if positive is None or one not in labels:
         raise ValueError(
             f"the outcomes are called {labels[0]!r} and {labels[1]!r}: say which of them is "
             f"outcome 1, such as positive={labels[1]!r}; got {positive!r}."
         )
-    return str(positive)
+    return one

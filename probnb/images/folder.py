@@ -11,8 +11,8 @@ import hashlib
 import io
 import logging
 import re
-import unicodedata
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -217,8 +217,7 @@ def outcome_folders(listing, positive=None):
         Which folder is which.
     """
     table = pd.DataFrame({"path": listing.pictures()}, dtype=object)  # names need not be Unicode
-    parts = [unicodedata.normalize("NFC", name).split("/") for name in table["path"]]
-    positive = positive and unicodedata.normalize("NFC", str(positive))
+    parts = [normalize("NFC", name).split("/") for name in table["path"]]
 
     def folders(depth):
         return np.array([p[depth] if len(p) > depth + 1 else "" for p in parts], dtype=object)

@@ -731,3 +731,11 @@ def test_composed_accents_name_the_same_outcome(tmp_path):
     table = pd.DataFrame({"path": [f"Zoë/{i:03d}.png" for i in range(N) if Y[i]], "y": 1})
     table.loc[::2, "y"] = 0
     assert load_images(root, table, size=12).report["used"] == Y.sum()
+    table = table.assign(y=np.where(table["y"], "Zoë", "Käfer"), group=table.index // 2)
+    table["group"] = table["group"].map("Zoë {}".format)
+    table.loc[::3, ["y", "group"]] = table.loc[::3, ["y", "group"]].map(
+        lambda text: unicodedata.normalize("NFD", text)
+    )
+    data = load_images(root, table, size=12, positive=other)
+    parts = [{*part.groups} for part in data.parts().values()]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == len({*table.index // 2})

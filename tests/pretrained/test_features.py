@@ -18,7 +18,7 @@ from probnb.experiment.profiles import make_profile
 from probnb.experiment.results import collect
 from probnb.experiment.run import run_jobs
 from probnb.images.choose import keep_models, on_images
-from probnb.images.model import load_model, predict_images, save_model
+from probnb.images.model import KeptModel, load_model, predict_images, save_model
 from probnb.methods import check_methods
 from probnb.pretrained import backbone as module
 from probnb.pretrained.backbone import Backbone, check_backbone, find_weights, model_of
@@ -292,6 +292,30 @@ def test_features_do_not_depend_on_the_images_beside_them(tmp_path):
     assert torch.equal(torch.cat([*apart.values()]), whole)
     grown = extract({"x": images}, body, tmp_path / "b1", progress=False)["x"]  # one is there
     assert torch.equal(grown, whole)
+
+
+def test_extraction_and_prediction_compute_alike(splits, lite0, tmp_path, monkeypatch):
+    """With cuDNN, which a flag of the same call left out, and with all bits of float32."""
+    seen, forward = set(), Backbone.forward
+
+    def watched(self, x):
+        seen.add((torch.backends.cudnn.enabled, torch.backends.cudnn.allow_tf32))
+        return forward(self, x)
+
+    monkeypatch.setattr(Backbone, "forward", watched)
+    images = splits.test.inputs[:3]
+    spec = network("pretrained", backbone="lite0")
+    model = KeptModel(spec, (spec.build(torch.empty(1, 3)).state_dict(),), 3, lite0.scale, size=64)
+    model.predict(images, "cpu")  # which builds it
+    before = torch.backends.cudnn.enabled, torch.backends.cudnn.allow_tf32
+    for run in (
+        lambda: extract({"x": images}, lite0, tmp_path, progress=False),
+        lambda: model.predict(images, "cpu"),
+    ):
+        seen.clear()
+        run()
+        assert seen == {(True, False)}
+    assert (torch.backends.cudnn.enabled, torch.backends.cudnn.allow_tf32) == before
 
 
 @pytest.mark.filterwarnings("ignore")
