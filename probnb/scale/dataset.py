@@ -108,7 +108,8 @@ class DataSet:
         asked = {"rows": rows.count(), "mass": (w + 0 * rows.y).sum(), "ones": (w * rows.y).sum()}
         asked |= {"groups": rows.group.nunique()} if self.group else {}
         for k in range(len(self.names)):
-            asked |= {f"low{k}": rows[f"p{k}"].min(), f"high{k}": rows[f"p{k}"].max()}
+            p = rows[f"p{k}"]
+            asked |= {f"low{k}": p.min(), f"high{k}": p.max(), f"n{k}": p.approx_nunique()}
         found = self.engine.ask(rows.aggregate(**asked)).iloc[0]
         self.size, self.total, self.ones = int(found["rows"]), found["mass"], found["ones"]
         if not self.size:
@@ -117,6 +118,7 @@ class DataSet:
         if self.share in (0, 1):
             raise one_outcome(self.y, self.size, self.share)
         self._ends = {c: (found[f"low{k}"], found[f"high{k}"]) for k, c in enumerate(self.names)}
+        self._ties = {c: found[f"n{k}"] * BLOCKS < self.size for k, c in enumerate(self.names)}
 
     def draw(self, count):
         """Return so many rows at random as a DataFrame, the same each time; all if they are fewer.
@@ -170,11 +172,10 @@ class DataSet:
         if check_integer(bins, "bins") not in self.bins:
             self.bins = (*self.bins, bins)
         about = *self._ends[check_choice(name, self.names, "column")], self.total, self.ones
+        how = self.bins, self._ties[name], self.exact_auc, name
         return self._once(
             (name, self.bins),
-            lambda: count_ranks(
-                self.engine, self._rows(name), *about, self.bins, self.exact_auc, name
-            ),
+            lambda: count_ranks(self.engine, self._rows(name), *about, *how),
         )
 
     def binned(self, name, bins=BINS):

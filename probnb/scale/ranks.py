@@ -46,7 +46,7 @@ class Ranks:
     auc_error: float
 
 
-def count_ranks(engine, rows, low, high, total, ones, bins, exact=True, name=""):
+def count_ranks(engine, rows, low, high, total, ones, bins, ties, exact=True, name=""):
     """Go through one column's predictions in order, block by block.
 
     Parameters
@@ -61,6 +61,8 @@ def count_ranks(engine, rows, low, high, total, ones, bins, exact=True, name="")
         Weight of all rows, and of those of outcome 1.
     bins : tuple of int
         Numbers of quantile bins.
+    ties : bool
+        Whether rows are many for each distinct prediction, so that the engine had better count.
     exact : bool, default=True
         Whether each prediction is told from the next, or only `CELLS` of equal width.
     name : str
@@ -72,25 +74,30 @@ def count_ranks(engine, rows, low, high, total, ones, bins, exact=True, name="")
         The counts.
     """
     scale = CELLS / max(high - low, 1e-300)
-    p, y, w = rows.p, rows.y, rows.w if "w" in rows.columns else 1.0 + 0 * rows.y
+    p, y, w = rows.p, rows.y, rows.w if "w" in rows.columns else 1.0
     scale, zeros = CELLS / max(high - low, 1e-300), total - ones
-    terms = {"mass": w, "ones": w * y, "ww": w * w}
+    terms = {"rows": 1, "ones": w * y}
+    terms |= {"mass": w, "ww": w * w} if "w" in rows.columns else {}
     if not exact:
         terms |= {"sp": w * p, "spp": w * p * p, "spy": w * p * y, "spread": w * w * p * (1 - p)}
-    sums = {name: term.sum() for name, term in terms.items()}
-    sums |= {"low": p.min(), "high": p.max(), "rows": p.count()}
     cell = p if exact else ((p - number(low)) * number(scale)).floor()
-    asked = rows.group_by(cell=cell, block=rows.block).agg(**sums).order_by("cell")
+    cells = rows.select("p", "block", cell=cell, **terms)
+    if ties or not exact:
+        sums = {name: cells[name].sum() for name in terms}
+        sums |= {"low": cells.p.min(), "high": cells.p.max()}
+        cells = cells.group_by("cell", "block").agg(**sums)
+    asked = cells.order_by("cell")
     targets = {b: 2 * total * np.arange(1, b) / b - 1e-11 * total for b in bins}
     atoms, parts, strips = [], {b: [] for b in bins}, np.zeros((3, BLOCKS * 2 * PIECES))
     below = dict.fromkeys(("mass", "zeros", "ones", "gap"), 0.0)
     ks = pairs = unsure = 0.0
     shown = {"desc": f"{name}: predictions in order", "delay": 3, "leave": False}
     for held in tqdm(_uncut(engine.batches(asked)), **shown):
+        q, mass = held["cell"], held.setdefault("mass", held["rows"])
+        ww = held.setdefault("ww", held["rows"])
         if exact:
-            q, mass, ww = held["cell"], held["mass"], held["ww"]
-            held |= {"sp": mass * q, "spp": mass * q * q, "spy": held["ones"] * q}
-            held["spread"] = ww * q * (1 - q)
+            held |= {"sp": mass * q, "spp": mass * q * q, "spy": held["ones"] * q, "low": q}
+            held |= {"spread": ww * q * (1 - q), "high": q}
         each, value = _runs(held, held["cell"])
         each |= {"zeros": each["mass"] - each["ones"], "gap": each["ones"] - each["sp"]}
         up_to = {c: below[c] + np.cumsum(each[c]) for c in below}
