@@ -225,7 +225,7 @@ class Rows:
     def distinct(self, *names, kind="label"):
         """Return how many rows are left of some columns once none is there twice."""
         held = {name: self.read(name, kind) for name in names}
-        return len(pd.DataFrame(held).drop_duplicates())
+        return len(pd.DataFrame(held).replace("", np.nan).drop_duplicates())
 
     def labels(self, name):
         """Return the labels that a column holds, each once, as text."""

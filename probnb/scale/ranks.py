@@ -76,7 +76,7 @@ def count_ranks(engine, rows, low, high, total, ones, bins, ties, exact=True, na
     scale = CELLS / max(high - low, 1e-300)
     p, y, w = rows.p, rows.y, rows.w if "w" in rows.columns else 1.0
     scale, zeros = CELLS / max(high - low, 1e-300), total - ones
-    terms = {"rows": 1.0, "ones": w * y}
+    terms = {"rows": number(1), "ones": w * y}
     terms |= {"mass": w, "ww": w * w} if "w" in rows.columns else {}
     if not exact:
         terms |= {"sp": w * p, "spp": w * p * p, "spy": w * p * y, "spread": w * w * p * (1 - p)}
