@@ -16,8 +16,9 @@
 # %% [markdown]
 # # Your own predictions
 #
-# *How good are the probabilities in a file, which column of them is best, and is any worth calibrating?*
-# The table *In short* answers for your file; the rest of the page is how we know. Run it from the
+# *Two outcomes: how good are the probabilities in a file, which column of them is best, and is any worth
+# calibrating?* (For more than two there is `probnb.metrics.evaluate_outcomes`.)
+# The picture and the table *In short* answer for your file; the rest of the page is how we know. Run it from the
 # project's folder:
 #
 # ```
@@ -102,7 +103,18 @@ report = make_report(table, reference, bins, replicates, seed)
 # %%
 report.in_short()
 
+# %% mystnb={"image": {"alt": "Reliability diagram of each column of predictions: observed frequency against predicted probability by quantile bin with its interval, over a histogram of the predictions."}}
+from probnb.plots import reliability_grid
+
+axes = reliability_grid(**table.drawn(bins))
+
 # %% [markdown]
+# The picture: among the cases with about the same prediction, how often was the outcome 1? Points on the
+# diagonal mean: as often as predicted. Each point is a bin of equally many cases (equal predictions stay
+# together), its bar the Clopper-Pearson interval {cite}`clopper1934`; the strip below says how often each
+# prediction occurs. The orange steps are the isotonic regression, which needs no bins
+# {cite}`dimitriadis2021corp`; where the true probabilities are known, blue points show them instead.
+#
 # *Mean* compares the mean prediction with the share of outcomes 1, *spread* is the slope of a logistic
 # regression on the log-odds (below 1: too extreme), *bins* looks at 15 bins. A column is called off where
 # calibrated predictions would be off by as much with a probability below 0.01, and two columns are told
@@ -160,20 +172,6 @@ report.show("parts")
 report.show("distances")
 
 # %% [markdown]
-# ## Reliability diagrams
-#
-# Among the cases with about the same prediction, how often was the outcome 1? Points on the diagonal mean:
-# as often as predicted. Each point is a bin of equally many cases (equal predictions stay together), its
-# bar the Clopper-Pearson interval {cite}`clopper1934`; below, how often each prediction occurs. The orange
-# steps are the isotonic regression, which needs no bins {cite}`dimitriadis2021corp`; where the true
-# probabilities are known, blue points show them instead.
-
-# %% mystnb={"image": {"alt": "Reliability diagram of each column of predictions: observed frequency against predicted probability by quantile bin with its interval, over a histogram of the predictions."}}
-from probnb.plots import reliability_grid
-
-axes = reliability_grid(**table.drawn(bins))
-
-# %% [markdown]
 # ## What the Brier score is made of
 #
 # The Brier score is *calibration* (what a better labelling of the predictions would save) plus *refinement*
@@ -216,6 +214,13 @@ report.show("groups")
 # {cite}`kull2017beta` three, isotonic regression {cite}`zadrozny2002` as many as the data support; its probabilities
 # of exactly 0 or 1 are what hurts its NLL, and Venn-Abers {cite}`vovk2015` has none of these. Gains are of a column
 # over itself: none of these maps lets a model tell cases apart that it confused before.
+#
+# `python -m probnb calibrate validation.csv map.json` fits the map that gains, if one is told to, to rows that the
+# model has not seen, and keeps it; `python -m probnb apply map.json new.csv > calibrated.csv` has new rows
+# calibrated. Of fewer than 500 rows none is chosen: what looks best of five maps is then mostly luck. Where
+# outcome 1 will be rarer or more frequent than in the file (after under-sampling or class weights, in another
+# place or season), `--rate 0.03` says how frequent, and `--rate new.csv` estimates it from predictions without
+# outcomes {cite}`saerens2002`. Both are right if only the rate changes, not what an outcome looks like.
 
 # %%
 report.show("gains")

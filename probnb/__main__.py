@@ -53,12 +53,14 @@ def _predict(given):
     The exit status is 0 if every image was read, 3 if some could not be, 1 if nothing could be
     done.
     """
-    from . import store  # torch: after the arguments
+    from .calibrators.base_rate import as_rate
     from .images.model import load_model
-    from .images.predict import image_entries, predict_entries
+    from .images.predict import at_base_rate, image_entries, predict_entries
 
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
+    rate = given.rate
+    rate = rate if rate in (None, "estimate") else as_rate(rate, "the word estimate")
     output = given.output and check_output(given.output)
     if output and output.resolve() == Path(given.images).resolve():
         raise ValueError(f"output must be another file than the images; got {given.output!r}.")
@@ -66,8 +68,10 @@ def _predict(given):
     total, entries = image_entries(given.images, given.key)
     rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
     first = next(rows)  # nothing is written where nothing can be done
-    rows = tqdm(chain([first], rows), total=total, unit="image", disable=given.quiet)
-    bad = []
+    rows, bad = tqdm(chain([first], rows), total=total, unit="image", disable=given.quiet), []
+    if rate is not None:
+        rows, text = at_base_rate(model, rows, rate)
+        print(text, file=sys.stderr)
 
     def write(file):
         writer = csv.writer(file, lineterminator="\n")
@@ -75,6 +79,15 @@ def _predict(given):
         for name, p, reason in rows:
             writer.writerow((name, "" if p is None else repr(p), reason or ""))
             bad.extend([name] * (p is None))
+
+    _write(output, write)
+    print(f"{total - len(bad):,} of {total:,} images predicted.", file=sys.stderr)
+    return 0 if not bad else 1 if len(bad) == total else 3
+
+
+def _write(output, write):
+    """Call ``write(file)`` with a file that is there once whole, or with standard output."""
+    from . import store
 
     names = {"encoding": "utf-8", "errors": "surrogateescape"}  # of files need not be text
 
@@ -88,8 +101,80 @@ def _predict(given):
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(**names)
         write(sys.stdout)
-    print(f"{total - len(bad):,} of {total:,} images predicted.", file=sys.stderr)
-    return 0 if not bad else 1 if len(bad) == total else 3
+
+
+def _calibrate(given):
+    """Fit a map to predictions whose outcomes are known, and keep it as JSON.
+
+    VALIDATION (CSV, Parquet) has predictions of rows that the model has not seen, with their
+    outcomes; columns called weight, cluster, id, group and split are understood as in the report.
+    By default the map is the one that gains on rows that it was not fitted to, if one is told to;
+    below 500 rows none is chosen. --rate is for another share of outcome 1 than here: after
+    under-sampling or class weights, in another place or season; it is known, or estimated from a
+    file of new predictions without outcomes, and right if nothing else has changed.
+
+    Two examples:
+      python -m probnb calibrate validation.csv map.json --outcome died
+      python -m probnb calibrate validation.csv map.json --map platt --rate 0.03
+
+    The exit status is 0 if a map was written, 3 if none is told to gain, 1 if nothing could be
+    done.
+    """
+    from .calibrators import CALIBRATORS
+    from .report import read_predictions
+    from .report.judge import DOUBT
+    from .report.keep import check_part, fit_map, map_path, read_rate, save_map
+    from .report.tell import gain_cells
+
+    if given.map is not None:
+        check_choice(given.map, CALIBRATORS, "map")
+    path, (rate, new) = map_path(given.file), read_rate(given.rate)
+    names = "columns engine memory y scale part"
+    table = read_predictions(given.validation, **{n: getattr(given, n) for n in names.split()})
+    kept, gains, why = fit_map(check_part(table), given.map, rate, new)
+    print(*table.notes, sep="\n")
+    print(gain_cells(gains).replace("\n", " ", regex=True).to_string())
+    if kept is None:
+        print(f"No map is written ({why}); --map NAME writes one all the same.")
+        return 3
+    save_map(path, kept)
+    what = getattr(kept.calibrator, "label", f"no map ({why}), another rate alone,")
+    print(f"{path}: {what} for column {kept.column}.")
+    if kept.rates:
+        old, rate = (f"{rate:.4g}" for rate in kept.rates)
+        ends = kept.fitted.get("estimate")
+        ends = f" [{ends['low']:.4g}, {ends['high']:.4g}]" if ends else ""
+        print(f"Base rate: {rate}{ends} in place of {old}.")
+        if kept.fitted.get("alike", 1) < DOUBT:
+            print("More has changed than the rate: such rows would be predicted otherwise.")
+    return 0
+
+
+def _apply(given):
+    """Calibrate new predictions by a map that calibrate wrote.
+
+    Writes CSV to standard output: the rows as they are, in their order, with a column
+    NAME_calibrated, the probability of outcome 1. A map is refused on another scale or another
+    column than it was fitted to. Files beyond memory, folders and globs go through an engine.
+
+    Two examples:
+      python -m probnb apply map.json new.csv > calibrated.csv
+      python -m probnb apply map.json "new/*.parquet" --engine duckdb -o calibrated.csv
+    """
+    from .report.keep import apply_map, load_map
+
+    output = given.output and check_output(given.output)
+    if output and output.resolve() in (Path(p).resolve() for p in (given.new, given.map)):
+        raise ValueError(f"output must be another file than those read; got {given.output!r}.")
+    blocks = apply_map(load_map(given.map), given.new, given.engine, given.memory)
+    first = next(blocks)  # nothing is written where nothing can be done
+
+    def write(file):
+        for k, block in enumerate(chain([first], blocks)):
+            block.to_csv(file, header=not k, index=False, lineterminator="\n")
+
+    _write(output, write)
+    return 0
 
 
 def _watch(given):
@@ -142,6 +227,10 @@ def _export(given):
 
 MODEL = ("model", "the model's folder, with its model.json", {})
 KEY = ("--key", "which array of a file that holds several", {})
+ENGINE = (
+    ("--engine", "for files beyond memory: duckdb, or a Spark's master", {}),
+    ("--memory", "what an engine may take", {"default": "2GB"}),
+)
 DEVICES = {"default": "auto", "choices": ("auto", "cpu", "cuda", "mps")}
 COMMANDS = {
     _predict: (
@@ -151,6 +240,7 @@ COMMANDS = {
         ("--output -o", "write here instead of to standard output", {}),
         ("--device", "where to compute", DEVICES),
         ("--batch-size", "images at a time", {"type": int, "default": 256}),
+        ("--rate", "another share of outcome 1: a number, or estimate (from these images)", {}),
         ("--quiet", "no progress bar", {"action": "store_true"}),
     ),
     _watch: (
@@ -162,6 +252,23 @@ COMMANDS = {
         ("--id", "column of the rows' names (id, or path)", {}),
         ("--state", "keeps what was seen (OUTCOMES.watch.json)", {}),
         ("--figure", "draw the evidence over time into this file (.svg, .png)", {}),
+    ),
+    _calibrate: (
+        ("validation", "a table of predictions with their outcomes", {}),
+        ("file", "where to keep the map: NAME.json", {"metavar": "map.json"}),
+        ("--map", "this map, whatever it gains: platt, beta, isotonic, ...", {}),
+        ("--rate", "another share of outcome 1: a number, or a file of new predictions", {}),
+        ("--prediction --columns", "column of the predictions", {"dest": "columns"}),
+        ("--outcome --y", "column of the outcomes", {"dest": "y", "default": "y"}),
+        ("--scale", "probability or logit, if the range misleads", {"default": "auto"}),
+        ("--part", "rows of this part, if a column split tells them", {"default": "val"}),
+        *ENGINE,
+    ),
+    _apply: (
+        ("map", "the map's file, NAME.json", {}),
+        ("new", "a table with the column that the map was fitted to", {}),
+        ("--output -o", "write here instead of to standard output", {}),
+        *ENGINE,
     ),
     _export: (
         MODEL,

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .reading import is_parquet, look_at_text, naming, open_unpacked
-from .validation import check_choice
+from .validation import check_choice, third_class
 
 __all__ = ["ROLES", "column", "find_column", "positive_label", "read_outcomes", "read_table"]
 
@@ -255,8 +255,9 @@ def refusal(name, allowed, value, places, count, unit, file=None):
     more = f", as in {others} ({count:,} {unit}s in all)" if others else ""
     where = f"{unit} {places[0]}{f' of {file}' if file else ''}{counted}"
     held = "nothing" if empty else repr(getattr(value, "item", lambda: value)())
+    hint = third_class(value) if allowed == KINDS["outcome"][0] else ""
     return ValueError(
-        f"column {name!r} must hold {allowed} in every row; {where} holds {held}{more}."
+        f"column {name!r} must hold {allowed} in every row; {where} holds {held}{more}.{hint}"
     )
 
 
@@ -317,7 +318,8 @@ def positive_label(positive, labels):
     """Return the label of outcome 1 of two labels."""
     if len(labels) != 2:
         shown = ", ".join(labels[:8]) or "none"
-        raise ValueError(f"there must be two outcomes; found {len(labels)}: {shown}.")
+        hint = third_class(len(labels) - 1)
+        raise ValueError(f"there must be two outcomes; found {len(labels)}: {shown}.{hint}")
     if positive is None and labels == ["0", "1"]:
         return "1"
     one = normalize("NFC", str(positive))

@@ -10,10 +10,17 @@ import difflib
 import math
 import numbers
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+
+
+def third_class(value):
+    """What to add where an outcome is one of several classes, a whole number from 2 on; or ""."""
+    there = "For more than two outcomes there is probnb.metrics.evaluate_outcomes."
+    return f" {there}" if re.fullmatch(r"([2-9]|[1-9]\d\d?)(\.0)?", str(value).strip()) else ""
 
 
 def check_choice(value, allowed, name):
@@ -121,7 +128,8 @@ def check_outcomes(y, name="y_true", empty=False):
         If `y` is empty, not one-dimensional, or holds anything but 0 and 1.
     """
     y, given = _numbers(y, name, empty)
-    _refuse((y != 0) & (y != 1), given, f"{name} must hold only 0 and 1")  # NaN as well
+    rule = f"{name} must hold only 0 and 1"
+    _refuse((y != 0) & (y != 1), given, rule, third_class)  # NaN as well
     return y
 
 
@@ -219,7 +227,8 @@ def _numbers(x, name, empty=False):
         raise ValueError(f"{name} must be numeric; {error}.") from None
     if given.ndim != 1:
         seen = f"shape {given.shape}" if given.ndim else type(x).__name__
-        raise ValueError(f"{name} must be one-dimensional; got {seen}.")
+        hint = third_class(given.shape[1] - 1) if given.ndim == 2 else ""
+        raise ValueError(f"{name} must be one-dimensional; got {seen}.{hint}")
     if given.size == 0 and not empty:
         raise ValueError(f"{name} must have at least one row; got none.")
     if given.dtype.kind == "O":
@@ -247,11 +256,11 @@ def _check_objects(values, name):
             )
 
 
-def _refuse(wrong, given, rule):
+def _refuse(wrong, given, rule, hint=lambda value: ""):
     """Raise at the first row that is wrong, with the value in its own digits."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{rule}; got {given[row]!s} in row {row}.")
+        raise ValueError(f"{rule}; got {given[row]!s} in row {row}.{hint(given[row])}")
 
 
 def find_path(path, name):

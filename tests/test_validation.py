@@ -151,7 +151,9 @@ def test_messages_show_the_digits_that_a_value_has(value, shown):
 def test_outcomes_other_than_0_and_1_are_shown(value, shown):
     with pytest.raises(ValueError) as error:
         check_outcomes(value)
-    assert str(error.value) == f"y_true must hold only 0 and 1; got {shown} in row 0."
+    hint = " For more than two outcomes there is probnb.metrics.evaluate_outcomes."
+    there = f"y_true must hold only 0 and 1; got {shown} in row 0."
+    assert str(error.value) == there + hint * (shown == "2")
 
 
 def test_masked_outcomes_and_weights_are_refused():

@@ -17,7 +17,7 @@ from ..experiment.results import chosen_jobs
 from ..methods import METHODS
 from ..metrics.differences import clustered_mean
 from ..training.models import network
-from .model import KeptModel, map_input
+from .model import KeptModel, base_rate, map_input
 
 __all__ = ["Kept", "choice_folds", "choose_model", "keep_models", "on_images"]
 
@@ -86,7 +86,8 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
             )
             shared[chosen] = bare, bare.logits(splits.val, device), bare.logits(splits.test, device)
         model, val, test = shared[chosen]
-        model = replace(model, record={**(record or {}), "method": name, "label": method.label})
+        known = {"method": name, "label": method.label, "rate": base_rate(splits.val)}
+        model = replace(model, record={**(record or {}), **known})
         if method.calibrator is not None:
             model = model.calibrated(CALIBRATORS[method.calibrator](), splits.val, val)
         kept[name] = Kept(model, val, model.probabilities(test))

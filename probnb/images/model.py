@@ -158,8 +158,14 @@ class KeptModel:
         x = map_input(self.logits(data) if logits is None else logits)
         given = {} if data.weights is None else {"sample_weight": data.weights.cpu().numpy()}
         calibrator = calibrator.fit(x, data.outcomes.cpu().numpy(), **given)
-        record = self.record | {"calibrated": data.digest}
+        record = self.record | {"calibrated": data.digest, "rate": base_rate(data)}
         return replace(self, calibrator=calibrator, record=record)
+
+
+def base_rate(data):
+    """Return the share of outcome 1 in weighted rows."""
+    weights = None if data.weights is None else data.weights.cpu().numpy()
+    return float(np.average(data.outcomes.cpu().numpy(), weights=weights))
 
 
 def map_input(logits):

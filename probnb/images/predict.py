@@ -10,10 +10,14 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
+from ..calibrators.base_rate import at_rate, estimate_rate, rate_interval
 from .files import LINKED, is_array, list_files, open_array, read_files
 from .pictures import try_to_decode
 
 __all__ = ["image_entries", "predict_entries", "predict_images", "prepared"]
+
+FEWEST = 30
+"""Images from which a base rate is estimated at least."""
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +67,41 @@ def predict_entries(model, entries, device="auto", batch_size=256):
         p = iter(model.predict(np.stack(good), device, batch_size) if good else ())
         for name, image, reason in block:
             yield name, None if image is None else float(next(p)), reason
+
+
+def at_base_rate(model, rows, rate):
+    """Return what `predict_entries` gives for another share of outcome 1 than validation had.
+
+    Parameters
+    ----------
+    model : KeptModel
+        Its record says that share.
+    rows : iterable
+        From `predict_entries`; to estimate a rate, all are read first.
+    rate : float or "estimate"
+        The share, in (0, 1); or it is estimated from the predictions.
+
+    Returns
+    -------
+    rows : iterable
+        Names, probabilities, reasons.
+    text : str
+        The rate, with its interval where it is estimated.
+    """
+    old, ends = model.record.get("rate"), ""
+    if old is None:
+        raise ValueError("rate must not be given: the model does not say for which it was made.")
+    if rate == "estimate":
+        rows = list(rows)
+        p = np.array([p for _, p, _ in rows if p is not None])
+        if len(p) < FEWEST:
+            raise ValueError(f"rate: to estimate it takes {FEWEST} images; got {len(p)}.")
+        rate = estimate_rate(p, old)
+        ends = " [{:.4g}, {:.4g}]".format(*rate_interval([(p, old)] * 200))
+        if not 0 < rate < 1:
+            raise ValueError(f"rate must be in (0, 1); estimated: {rate:g}{ends}. Give a number.")
+    rows = ((name, p and float(at_rate(p, old, rate)), why) for name, p, why in rows)
+    return rows, f"Base rate: {rate:.4g}{ends} in place of {old:.4g}."
 
 
 def prepared(model, entries, batch_size=256):

@@ -36,6 +36,8 @@ class PredictionTable:
         Names of the rows.
     ones, counts : ndarray of shape (n,) or None
         Outcomes 1, and all outcomes, of a row that was observed more than once.
+    logits : tuple of str
+        Which columns of predictions were logits.
     notes : tuple of str
         What was read, how it was understood and what was left out.
     """
@@ -49,6 +51,7 @@ class PredictionTable:
     id: np.ndarray | None = None
     ones: np.ndarray | None = None
     counts: np.ndarray | None = None
+    logits: tuple = ()
     notes: tuple = ()
 
     @property
@@ -186,4 +189,5 @@ def check_table(
         predictions = predictions[keep].reset_index(drop=True)
     if (mean := np.average(out["y"], weights=out.get("weight"))) in (0, 1):  # to rounding
         raise one_outcome(roles["y"], len(out["y"]), mean)
-    return PredictionTable(predictions=predictions, notes=tuple(notes), **out)
+    logits = tuple(name for name in kinds if kinds[name] == "logit")
+    return PredictionTable(predictions=predictions, logits=logits, notes=tuple(notes), **out)

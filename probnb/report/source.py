@@ -132,7 +132,8 @@ def read_large(
     roles = {"p": "truth", "weight": "w", "group": "group", "cluster": "cluster"}
     about = {role: held[c].to_numpy() for role, c in roles.items() if c in held}
     data.notes = (*notes, *more)
-    data.sample = PredictionTable(held["y"].to_numpy(), predictions, **about, notes=data.notes)
+    about |= {"logits": data.logits, "notes": data.notes}
+    data.sample = PredictionTable(held["y"].to_numpy(), predictions, **about)
     return data
 
 

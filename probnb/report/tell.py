@@ -34,6 +34,15 @@ _ORDER = {
 }
 
 
+NEXT = {
+    ("yes",): "To keep a map: `python -m probnb calibrate FILE map.json --prediction COLUMN`; for "
+    "new rows then `python -m probnb apply map.json NEW`.",
+    ("too high", "too low"): "If new rows have another share of outcome 1 than these: "
+    "`python -m probnb calibrate FILE map.json --rate RATE`.",
+}
+"""What to do where a verdict begins so."""
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """What a table of predictions says; made by `make_report`.
@@ -64,7 +73,7 @@ class Report:
         }
         told = sum(row["distinct"] for row in gaps.values())
         lead = f"**{escape(best)}** has the lowest Brier score, {number(brier[best])}"
-        lead += f"; these rows tell it from {told} of {len(gaps)} others." if gaps else "."
+        lead += f"; {_apart(told, len(gaps))} told apart from it." if gaps else "."
         for name in brier.index:
             against = "best" if name == best else "not compared"
             if (gap := gaps.get(name)) is not None:
@@ -80,7 +89,10 @@ class Report:
         none = ["less the best"] * (len(rows) == 1) + ["groups"] * groups.empty
         table = _narrow(table.drop(columns=none))
         lines = [["", *table], ["---"] * (len(table.columns) + 1), *map(list, table.itertuples())]
-        return Markdown("\n".join([lead, "", *(f"| {' | '.join(line)} |" for line in lines)]))
+        found = [word for row in rows.values() for word in row]
+        lines = [f"| {' | '.join(line)} |" for line in lines]
+        lines += [f"\n{to}" for say, to in NEXT.items() if any(w.startswith(say) for w in found)]
+        return Markdown("\n".join([lead, "", *lines]))
 
     def what_was_read(self):
         """What was read, how it was understood, and what intervals and verdicts rest on."""
@@ -248,14 +260,19 @@ def advise(name, gains, order="ordinary"):
         return "first find out which outcome it predicts"
     if gains.empty or gains.loc[name, "brier_low"].isna().all():
         return "too few rows to tell"
-    rows = gains.loc[name]
+    return choose_map(gains.loc[name])[1]
+
+
+def choose_map(rows):
+    """Return the name of the calibrator that a column's gains speak for, or None, and a verdict."""
     sure = rows[rows["brier_low"] > 0]
     if sure.empty:
-        return "no: every one harms" if rows["brier_high"].max() < 0 else "no gain beyond chance"
+        harm = rows["brier_high"].max() < 0
+        return None, "no: every one harms" if harm else "no gain beyond chance"
     best = (sure["brier_gain"] >= 0.95 * sure["brier_gain"].max()).idxmax()  # the simplest of these
     if sure.loc[best, "brier_gain"] < SMALL * sure.loc[best, "brier"]:
-        return "no: the gain is below a thousandth"
-    return f"yes: {CALIBRATORS[best].label}, gain {number(sure.loc[best, 'brier_gain'])}"
+        return None, "no: the gain is below a thousandth"
+    return best, f"yes: {CALIBRATORS[best].label}, gain {number(sure.loc[best, 'brier_gain'])}"
 
 
 LABELS = {name: metric.label for name, metric in METRICS.items()}
@@ -370,6 +387,13 @@ def _cell(value, low, high, sign="", digits=4):
     if math.isnan(low + high):
         return text
     return f"{text}\n[{number(low, digits, sign)}, {number(high, digits, sign)}]"
+
+
+def _apart(told, others):
+    """How many of the other columns are told apart, with its verb."""
+    if others == 1:
+        return "the other column is" if told else "the other column is not"
+    return f"{told or 'none'} of the {others} others {'are' if told > 1 else 'is'}"
 
 
 def _p(p):

@@ -43,21 +43,47 @@ def write_calibrated(data, name, path, fitted):
     from ..store import replace_file  # here, since it takes torch
 
     check_choice(name, data.names, "column")
-    engine, new = data.engine, f"{name}_calibrated"
-    if new in engine.names:
+    engine = data.engine
+    numbers = {*data.names, data.y, data.p, data.weight} if engine.text else ()
+    q = expression(fitted, engine.read(name), name in data.logits)
+    written, names = beside(engine, q, name, numbers, data.weight)
+    replace_file(path, lambda temporary: engine.write(written, temporary, names))
+    return names[-1]
+
+
+def beside(engine, q, name, numbers=(), weight=None):
+    """Put calibrated probabilities beside the columns of all files, in the order of their rows.
+
+    Parameters
+    ----------
+    engine : Engine
+        The rows.
+    q : ibis.expr.types.FloatingValue
+        The calibrated probabilities.
+    name : str
+        The column of predictions.
+    numbers : set of str
+        Columns to write as numbers though they are text.
+    weight : str, optional
+        Column of weights; rows of weight 0 are left out.
+
+    Returns
+    -------
+    ibis.Table
+        The rows.
+    list of str
+        Names of its columns, the last one ``NAME_calibrated``.
+    """
+    if (new := f"{name}_calibrated") in engine.names:
         raise ValueError(f"{engine.name} must not have a column {new!r}; it has one already.")
     table = engine.table
     if engine.con.name != "duckdb":  # which keeps the order of the files
         table = table.order_by(FILE, ROW)
-    if data.weight:
-        table = table.filter(engine.read(data.weight, "weight") > 0)
+    if weight:
+        table = table.filter(engine.read(weight, "weight") > 0)
     kept = [c for c in engine.names if c not in engine.odd and engine.names.count(c) == 1]
-    numbers = {*data.names, data.y, data.p, data.weight} if engine.text else ()
     columns = [engine.read(c, "outcome") if c in numbers else engine.raw(c) for c in kept]
-    columns.append(expression(fitted, engine.read(name), name in data.logits))
-    written = table.select(**{f"c{k}": x for k, x in enumerate(columns)})
-    replace_file(path, lambda temporary: engine.write(written, temporary, [*kept, new]))
-    return new
+    return table.select(**{f"c{k}": x for k, x in enumerate([*columns, q])}), [*kept, new]
 
 
 def expression(fitted, x, logit=False):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from filelock import SoftFileLock  # which leaves no file behind
 
+from ..metrics import auc
 from ..store import replace_file
 from ..tables import column, find_column, read_table
 from ..validation import check_output, find_path
@@ -76,7 +77,43 @@ def watch_file(
         seen = _seen(state, settings, y, p) if state.exists() else 0
         record = settings | {"rows": len(y), "seen": _sum([y, p]), "alarm": now.alarm}
         replace_file(state, lambda file: file.write_text(json.dumps(record, indent=1) + "\n"))
-    return now, table, _tell(now, table, frame, len(y) - seen, notes)
+    return now, table, _tell(now, table, frame, len(y) - seen, [_expected(p), *notes])
+
+
+def _expected(p):
+    """Say what probabilities score if they are right, which no outcome is needed for."""
+    score, rank = expected_scores(p)
+    told = "" if np.isnan(rank) else f", AUC {rank:.4f}"
+    return f"If the probabilities are right, their Brier score is {score:.4f} on average{told}."
+
+
+def expected_scores(p):
+    """Return the Brier score and the AUC that true probabilities have on average.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n,)
+        Probabilities.
+
+    Returns
+    -------
+    brier, auc : float
+        The former exactly; of the latter the expected number of pairs of a 1 and a 0 that are in
+        order over that of all pairs, NaN where no pair can be.
+
+    Examples
+    --------
+    >>> brier, auc = expected_scores(np.array([0.2, 0.5, 0.5]))
+    >>> round(brier, 3), round(auc, 3)
+    (0.22, 0.7)
+    """
+    own = float(p @ (1 - p))  # a row is no pair with itself
+    pairs = p.sum() * (1 - p).sum()
+    if not pairs - own > 1e-12 * pairs:  # but for rounding
+        return own / len(p), np.nan
+    y = np.repeat([1, 0], len(p))
+    order = auc(y, np.tile(p, 2), np.concatenate([p, 1 - p]))
+    return own / len(p), float((order * pairs - own / 2) / (pairs - own))
 
 
 def _bets(frame, id):

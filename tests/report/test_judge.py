@@ -208,7 +208,8 @@ def test_verdicts_follow_from_the_tables(table, boot, gains):
     assert advise("careful", gains) == "no gain beyond chance"
     text = make_report(table, replicates=50).in_short()
     assert text.startswith("**careful** has the lowest Brier score, 0.1")
-    assert "these rows tell it from 2 of 2 others" in text
+    assert "; 2 of the 2 others are told apart from it." in text
+    assert "probnb calibrate FILE map.json" in text and "--rate" in text
     assert "| groups | off in 0 of 2 | off in 2 of 2 | off in 2 of 2 |" in text
 
 
@@ -219,7 +220,8 @@ def test_verdicts_on_equals_and_on_chance():
     a = expit(s)
     frame = pd.DataFrame({"y": y, "a": a, "a_$1": np.clip(a + 1e-4 * s, 0, 1)})
     text = make_report(check_table(frame), replicates=50).in_short()
-    assert "tell it from 0 of 1 others" in text and r"a\_\$1" in text and "(not told apart)" in text
+    assert "; the other column is not told apart from it." in text and r"a\_\$1" in text
+    assert "(not told apart)" in text and "probnb calibrate" not in text and "--rate" not in text
     frame = pd.DataFrame({"y": y, "m": expit(rng.normal(size=500))})
     assert verdicts(frame)["order"] == "no better than chance"
 
@@ -344,7 +346,7 @@ def test_few_clusters_leave_no_interval_and_no_verdict(clusters):
     for part in ("metrics", "pairs", "groups", "gains", "parts"):
         assert "[" not in "".join(map(str, report.cells(part).to_numpy().ravel())), part
     assert describe("noisy", report.tables["calibration"], report.boot)[:2] == ["not told"] * 2
-    assert "tell it from 0 of 2 others" in report.in_short()
+    assert "none of the 2 others is told apart" in report.in_short()
 
 
 def test_verdicts_of_dependent_rows_keep_their_level():
