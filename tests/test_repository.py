@@ -36,6 +36,13 @@ def tracked():
     return [ROOT / name for name in listing.stdout.split("\0") if name]
 
 
+def test_lines_are_packed_in_few_places():
+    """Where ruff is kept from a statement it is a table of data."""
+    sources = [path for path in tracked() if path.suffix == ".py" and path.is_file()]
+    packed = sum(path.read_text().count("  # fmt: " + "skip") for path in sources)
+    assert len(sources) > 200 and packed <= 20
+
+
 def test_the_page_of_the_library_names_modules_that_exist():
     listed = re.findall(r"automodule:: (\S+)", (BOOK / "api.md").read_text())
     assert len(listed) == len(set(listed)) > 20

@@ -43,8 +43,23 @@ HOSTILE = [
     "x\n```\n<script>",
     "https://example.org/<b>",
 ]
-OURS = {"p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "style", "code",
-        "pre", "h1", "h2"}  # fmt: skip
+OURS = {
+    "p",
+    "strong",
+    "ul",
+    "li",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "style",
+    "code",
+    "pre",
+    "h1",
+    "h2",
+}
 
 
 class Page(HTMLParser):

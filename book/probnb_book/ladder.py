@@ -60,9 +60,14 @@ def trainings(rung, seed, fresh=False):
     with `fresh` labels that are drawn anew in every epoch as well.
     """
     settings = make_profile(
-        "cpu", size=rung.size, width=rung.width, stem=rung.stem, batch_size=rung.batch_size,
-        members=2, finetune_epochs=3,
-    )  # fmt: skip
+        "cpu",
+        size=rung.size,
+        width=rung.width,
+        stem=rung.stem,
+        batch_size=rung.batch_size,
+        members=2,
+        finetune_epochs=3,
+    )
     jobs = plan(["resampled", "ensemble", "ce_finetuned"], settings, seed)
     patient = {"patience": settings.patience}
     first, second = (
@@ -133,15 +138,26 @@ def train(job, splits, start, fabric, folder, name):
         tensors = {f"logits.{kind}": torch.stack(z) for kind, z in seen.items()}
         kept = {f"average.{k}": v for k, v in average.state_dict().items()} if average else {}
         store.save(beside, tensors | kept, {})
-        print(name, {k: round(row[k], 5) for k in ("epoch", "val_ce", "mse_p", "cpu_seconds")},
-              flush=True)  # fmt: skip
+        print(
+            name,
+            {k: round(row[k], 5) for k in ("epoch", "val_ce", "mse_p", "cpu_seconds")},
+            flush=True,
+        )
 
     hook = average and register_optimizer_step_post_hook(
         lambda *_: average.update_parameters(model)
     )
     try:
-        result = fit(model, splits, job.recipe, targets=job.targets, fabric=fabric,
-                     checkpoint=between, on_epoch=look, keep_start=start is not None)  # fmt: skip
+        result = fit(
+            model,
+            splits,
+            job.recipe,
+            targets=job.targets,
+            fabric=fabric,
+            checkpoint=between,
+            on_epoch=look,
+            keep_start=start is not None,
+        )
     finally:
         if hook:
             hook.remove()
@@ -176,10 +192,12 @@ def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=Fal
     splits = load_faces(scenario, data_dir, setting.size, seed=seed, mirror=mirror)
     fabric = make_fabric("cpu", setting.precision)
     table = pd.concat(
-        pd.DataFrame({"split": part, "id": data.ids, "y": data.outcomes.int(),
-                      "p": data.probabilities})
-        for part, data in splits.parts().items() if part != "train"
-    )  # fmt: skip
+        pd.DataFrame(
+            {"split": part, "id": data.ids, "y": data.outcomes.int(), "p": data.probabilities}
+        )
+        for part, data in splits.parts().items()
+        if part != "train"
+    )
     columns, fits, weights = {}, {}, {None: None}
     jobs = trainings(setting, seed, fresh)
     if mirror:
@@ -238,8 +256,16 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     for seed, scenario in product(given.seeds, given.scenarios):
-        climb(given.rung, scenario, seed, given.data_dir, given.runs, given.results, given.fresh,
-              given.mirror)  # fmt: skip
+        climb(
+            given.rung,
+            scenario,
+            seed,
+            given.data_dir,
+            given.runs,
+            given.results,
+            given.fresh,
+            given.mirror,
+        )
 
 
 if __name__ == "__main__":

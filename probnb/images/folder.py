@@ -138,9 +138,11 @@ def load_images(
     data = ProbabilityData(
         pixels.tensor() if np.prod(pixels.shape) <= IN_MEMORY else pixels,
         table["y"].to_numpy(),
-        *(table[name].to_numpy() if name in table else None
-          for name in ("p", "group", "weight", "name")),
-    )  # fmt: skip
+        *(
+            table[name].to_numpy() if name in table else None
+            for name in ("p", "group", "weight", "name")
+        ),
+    )
     told = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
     source = f"images sha256={checksum} table={told[:16]} size={size} aspect={aspect}"
     report = {

@@ -74,10 +74,23 @@ def read_predictions(
 
 
 def read_large(
-    path, columns=None, engine="duckdb", memory="2GB", exact_auc=True, y="y", p="p", group="group",
-    cluster="cluster", scale="auto", weight="weight", id="id", split="split", part="test", k=None,
+    path,
+    columns=None,
+    engine="duckdb",
+    memory="2GB",
+    exact_auc=True,
+    y="y",
+    p="p",
+    group="group",
+    cluster="cluster",
+    scale="auto",
+    weight="weight",
+    id="id",
+    split="split",
+    part="test",
+    k=None,
     n=None,
-):  # fmt: skip
+):
     """Open predictions of any size; all that decides how they are understood is asked of all rows.
 
     Parameters

@@ -520,13 +520,23 @@ def test_paths_are_found_however_written_and_never_in_another_folder(tmp_path):
         (tmp_path / "x" / name).write_bytes(b"")
     listing = list_files(tmp_path / "x")
     wanted = {
-        "a/1.jpg": "a/1.jpg", "./a/1.jpg": "a/1.jpg", "a\\1.jpg": "a/1.jpg", "1.jpg": "a/1.jpg",
-        "1": "a/1.jpg", "a/1": "a/1.jpg", "x.1": "c/x.1.png", "/any/x/b/2.jpg": "b/2.jpg",
-        "x/a/2.jpg": "a/2.jpg", "C:\\x\\b\\2.jpg": "b/2.jpg",
-        "2.jpg": "2 files have this name", "4.jpg": "there is no such file",
-        "a/3.jpg": "there is no such file", "/any/y/b/3.jpg": "there is no such file",
-        "../a/1.jpg": "its path leads out of the folder", "": "there is no such file",
-    }  # fmt: skip
+        "a/1.jpg": "a/1.jpg",
+        "./a/1.jpg": "a/1.jpg",
+        "a\\1.jpg": "a/1.jpg",
+        "1.jpg": "a/1.jpg",
+        "1": "a/1.jpg",
+        "a/1": "a/1.jpg",
+        "x.1": "c/x.1.png",
+        "/any/x/b/2.jpg": "b/2.jpg",
+        "x/a/2.jpg": "a/2.jpg",
+        "C:\\x\\b\\2.jpg": "b/2.jpg",
+        "2.jpg": "2 files have this name",
+        "4.jpg": "there is no such file",
+        "a/3.jpg": "there is no such file",
+        "/any/y/b/3.jpg": "there is no such file",
+        "../a/1.jpg": "its path leads out of the folder",
+        "": "there is no such file",
+    }
     names, reasons = match_names(wanted, listing)
     assert [name or reason for name, reason in zip(names, reasons)] == list(wanted.values())
     shared = {f"/any/y/{path}": path for path in ("a/1.jpg", "b/2.jpg")}  # moved as a whole

@@ -157,9 +157,19 @@ def test_mirrored_features_are_those_of_both(splits, lite0, tmp_path):
 def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, monkeypatch):
     profile = make_profile("features", width=4, epochs=2, finetune_epochs=1, members=2)
     seen = load_features(splits, lite0, tmp_path, "lite0", progress=False)
-    rows = ["ce", "ensemble", "crossfit", "distilled", "logistic", "logistic_platt",
-            "logistic_best", "logistic_finetuned", "logistic_bin", "logistic_kernel",
-            "logistic_taught"]  # fmt: skip
+    rows = [
+        "ce",
+        "ensemble",
+        "crossfit",
+        "distilled",
+        "logistic",
+        "logistic_platt",
+        "logistic_best",
+        "logistic_finetuned",
+        "logistic_bin",
+        "logistic_kernel",
+        "logistic_taught",
+    ]
     jobs = plan(rows, profile)
     fits = run_jobs(jobs, seen, tmp_path / "fits", device="cpu", workers=1, progress=False)
     kept = keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")

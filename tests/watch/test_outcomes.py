@@ -79,8 +79,11 @@ def test_a_changed_past_is_refused_and_nothing_is_written(rows, tmp_path, capsys
     before = state.read_bytes()
     capsys.readouterr()
     assert main(["watch", *model, path, *options]) == 1
-    told = {"alpha": "alpha must stay 0.05; got 0.1", "model": "model must stay None",
-            "state": "state must be a file that a watch wrote"}  # fmt: skip
+    told = {
+        "alpha": "alpha must stay 0.05; got 0.1",
+        "model": "model must stay None",
+        "state": "state must be a file that a watch wrote",
+    }
     printed = capsys.readouterr()
     assert told.get(change, "must begin with the 200 rows seen before") in printed.err
     assert state.read_bytes() == before and not printed.out
@@ -205,9 +208,15 @@ def test_an_order_that_a_column_of_times_contradicts_is_named(tmp_path, name, ch
 
 @pytest.mark.parametrize(
     ("name", "cells"),
-    [("hour", [23, 0]), ("time", ["23:59", "00:01"]), ("daytime", ["b", "a"]), ("day", [31, 1]),
-     ("model", ["2024-02-01", "2023-01-01"]), ("date", ["", ""])],
-)  # fmt: skip
+    [
+        ("hour", [23, 0]),
+        ("time", ["23:59", "00:01"]),
+        ("daytime", ["b", "a"]),
+        ("day", [31, 1]),
+        ("model", ["2024-02-01", "2023-01-01"]),
+        ("date", ["", ""]),
+    ],
+)
 def test_what_is_no_order_is_not_named(tmp_path, name, cells):
     rows = repeated(60, 1).assign(**{name: cells * 30})
     assert "contradicts" not in watch_file(write(rows, tmp_path / "o.csv"))[2]
@@ -231,8 +240,12 @@ def test_a_stream_goes_on_however_its_file_is_written(tmp_path, kind):
     before = watch_file(write(rows[:100], path))[0]
     text = rows.to_csv(index=False, sep=";" if kind == "semicolon" else ",")
     plain = text.encode()
-    data = {"BOM": b"\xef\xbb\xbf" + plain, "utf-16": text.encode("utf-16"),
-            "gz": gzip.compress(plain), "crlf": plain.replace(b"\n", b"\r\n")}  # fmt: skip
+    data = {
+        "BOM": b"\xef\xbb\xbf" + plain,
+        "utf-16": text.encode("utf-16"),
+        "gz": gzip.compress(plain),
+        "crlf": plain.replace(b"\n", b"\r\n"),
+    }
     path.write_bytes(data.get(kind, plain))
     now, _, text = watch_file(path)
     assert now == watch(rows["y"], rows["probability"])[0] and now.rows > before.rows

@@ -61,11 +61,24 @@ def settings_figure(table, parts, base):
     shown["scenario"] = shown["scenario"].str.capitalize()
     several = shown["scenario"].nunique() > 1
     grid = sns.relplot(
-        shown, x="x", y="gap", col="part", col_order=parts, col_wrap=min(3, len(parts)),
-        hue="scenario", style="scenario", kind="line", markers=True, dashes=False, height=2.4,
-        aspect=1 if len(parts) > 1 else 2, errorbar=_interval, err_style="bars", legend=several,
+        shown,
+        x="x",
+        y="gap",
+        col="part",
+        col_order=parts,
+        col_wrap=min(3, len(parts)),
+        hue="scenario",
+        style="scenario",
+        kind="line",
+        markers=True,
+        dashes=False,
+        height=2.4,
+        aspect=1 if len(parts) > 1 else 2,
+        errorbar=_interval,
+        err_style="bars",
+        legend=several,
         facet_kws={"sharex": False, "legend_out": False},
-    )  # fmt: skip
+    )
     for part, ax in grid.axes_dict.items():
         ax.axhline(0, color=COLOURS["grey"], lw=1, ls="--")
         x = np.unique(shown.loc[shown["part"] == part, "x"])
