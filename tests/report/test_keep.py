@@ -199,7 +199,7 @@ def few(n=3000, ones=None, **more):
         (few(), ["--rate", "nan"], "rate must be a finite number in .*got nan"),
         (few(), ["--rate", "none.csv"], "rate must be a number in .*, or a file .*'none.csv'"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_fitted_is_named_and_nothing_is_written(
     frame, options, words, tmp_path, capsys
 ):
@@ -269,11 +269,16 @@ def test_a_file_that_is_no_map_is_refused(files, tmp_path, capsys, text):
 @pytest.mark.parametrize(
     "change",
     [
-        {"scale": "percent"}, {"rates": [0.5, 0]}, {"rates": [0.5]}, {"rates": "half"},
-        {"calibrator": {"name": "other"}}, {"calibrator": {"name": "platt"}}, {"fitted": {}},
+        {"scale": "percent"},
+        {"rates": [0.5, 0]},
+        {"rates": [0.5]},
+        {"rates": "half"},
+        {"calibrator": {"name": "other"}},
+        {"calibrator": {"name": "platt"}},
+        {"fitted": {}},
         {"more": 1},
     ],
-)  # fmt: skip
+)
 def test_a_map_that_was_changed_is_refused(files, tmp_path, change):
     held = json.loads((files / "val.json").read_text()) | change
     (tmp_path / "map.json").write_text(json.dumps(held))
