@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.tables import column, find_column, read_table
+from probnb.metrics import brier
+from probnb.tables import column, find_column, positive_label, read_table
 
 Y = np.array([1, 1, 0, 0, 1, 0] * 4)
 M = np.round(np.linspace(0.015, 0.985, 24), 3)
@@ -213,3 +214,24 @@ def test_whole_numbers_in_two_columns_are_no_decimal_commas(tmp_path):
     frame = read(tmp_path, "y,m\n0,0\n1,1\n0,0\n1,1\n1,0.5\n0,0.25\n")
     assert column(frame, "m", "probability").tolist() == [0, 1, 0, 1, 0.5, 0.25]
     assert frame.attrs["decimal"] == "."
+
+
+@pytest.mark.parametrize("classes", [["0", "1", "2"], ["1", "2", "3"], ["0.0", "2.0", "1.0"]])
+def test_a_table_of_three_classes_is_told_where_to_go(classes):
+    frame = pd.DataFrame({"y": classes, "path": ["a", "b", "c"]})
+    with pytest.raises(ValueError, match=r"must hold 0 or 1 .*probnb\.metrics\.evaluate_outcomes"):
+        column(frame, "y", "outcome")
+
+
+@pytest.mark.parametrize("value", ["-1", "0.5", "1.5", "2.5", "yes", "", "1e9"])
+def test_what_is_no_class_is_not_sent_there(value):
+    with pytest.raises(ValueError, match="must hold 0 or 1") as error:
+        column(pd.DataFrame({"y": [value, "1"]}), "y", "outcome")
+    assert "evaluate_outcomes" not in str(error.value)
+
+
+def test_three_labels_and_three_columns_of_probabilities_are_told_too():
+    with pytest.raises(ValueError, match=r"two outcomes; found 3: .*evaluate_outcomes"):
+        positive_label(None, ["cat", "dog", "fish"])
+    with pytest.raises(ValueError, match=r"one-dimensional; got shape \(4, 3\).*evaluate_outcomes"):
+        brier([0, 1, 1, 0], np.full((4, 3), 1 / 3))

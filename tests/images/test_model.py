@@ -30,6 +30,7 @@ from probnb.images.model import (
     predict_images,
     save_model,
 )
+from probnb.images.predict import at_base_rate
 from probnb.training.models import network
 from probnb_book.data.drawn_faces import drawn_faces
 
@@ -441,3 +442,45 @@ def test_a_model_of_a_scaled_table_predicts_after_it_was_kept(tmp_path):
 def test_images_of_another_size_or_range_are_refused(model, images):
     with pytest.raises(ValueError, match="inputs must be uint8 of 24 x 24 pixels; got"):
         model.predict(torch.as_tensor(images), "cpu")
+
+
+def test_another_base_rate(saved, tmp_path, capsys):
+    folder = write_faces(tmp_path / "new")
+    asked = ["predict", str(saved), str(folder), "--device", "cpu", "--quiet"]
+
+    def predicted(*more):
+        assert main([*asked, *more]) == 0
+        printed = capsys.readouterr()
+        return pd.read_csv(io.StringIO(printed.out))["probability"].to_numpy(), printed.err
+
+    p, old = predicted()[0], float(Y.mean())
+    found, told = predicted("--rate", "0.03")
+    odds = p / (1 - p) * (0.03 / 0.97) / (old / (1 - old))
+    np.testing.assert_allclose(found, odds / (1 + odds), rtol=1e-6)
+    assert f"Base rate: 0.03 in place of {old:.4g}." in told
+    for rate, words in {
+        "0": "rate must be a finite number in (0, 1); got 0.0",
+        "1": "rate must be a finite number in (0, 1); got 1.0",
+        "3%": "rate must be a number in (0, 1), or the word estimate; got '3%'",
+        "-1": "got -1.0", "nan": "got nan",
+    }.items():  # fmt: skip
+        assert main([*asked, "--rate", rate]) == 1
+        printed = capsys.readouterr()
+        assert words in printed.err and not printed.out
+
+
+def test_a_rate_is_estimated_from_enough_images_by_a_model_that_says_its_own(model):
+    p = np.r_[np.full(70, 0.2), np.full(30, 0.8)]
+    rows = [(str(k), x, None) for k, x in enumerate(p)] + [("cut.png", None, "cut")]
+    there = replace(model, record={"rate": 0.5})
+    found, text = at_base_rate(there, rows, "estimate")
+    assert text.startswith("Base rate: 0.1667 [0.0") and text.endswith("in place of 0.5.")
+    assert [*found][-1] == ("cut.png", None, "cut")
+    for wrong, held, words in (
+        (replace(model, record={}), rows, "does not say"),
+        (there, rows[:29], "to estimate it takes 30 images; got 29"),
+        (there, rows[:70] + rows[-1:], "must differ between rows"),
+        (there, [(k, x / 9, None) for k, x, _ in rows[:100]], r"rate must be in \(0, 1\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            at_base_rate(wrong, held, "estimate")

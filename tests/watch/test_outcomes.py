@@ -11,8 +11,9 @@ import pytest
 from filelock import SoftFileLock
 
 from probnb.__main__ import main
+from probnb.metrics import auc, brier
 from probnb.plots import watch_over_time
-from probnb.watch.outcomes import watch_file
+from probnb.watch.outcomes import expected_scores, watch_file
 from probnb.watch.sequential import watch
 
 matplotlib.use("agg")
@@ -273,3 +274,25 @@ def test_a_past_that_changed_is_refused(tmp_path, kind):
         }[kind]
     with pytest.raises(ValueError, match="must begin with the 301 rows seen before"):
         watch_file(write(rows, path))
+
+
+def test_what_true_probabilities_score_is_told_beside(tmp_path, capsys):
+    """Brier by its closed form; the AUC by counting pairs one by one, and on outcomes drawn."""
+    rng = np.random.default_rng(0)
+    p = np.round(rng.beta(1, 3, 60), 1)
+    pairs = [(p[i] * (1 - p[j]), p[i], p[j]) for i in range(60) for j in range(60) if i != j]
+    right = sum(w * ((a > b) + (a == b) / 2) for w, a, b in pairs) / sum(w for w, *_ in pairs)
+    found = expected_scores(p)
+    assert found == pytest.approx((np.mean(p * (1 - p)), right), abs=1e-12)
+    scores = [(brier(y, p), auc(y, p)) for y in rng.random((2000, 60)) < p]
+    assert np.mean(scores, axis=0) == pytest.approx(found, abs=0.006)
+    frame = pd.DataFrame({"probability": p, "y": (rng.random(60) < p).astype(int)})
+    main(["watch", write(frame, tmp_path / "o.csv")])
+    said = capsys.readouterr().out
+    assert f"their Brier score is {found[0]:.4f} on average, AUC {found[1]:.4f}." in said
+
+
+@pytest.mark.parametrize("p", [[0.3], [0.0, 0.0], [1.0], [1.0, 1.0, 1.0]])
+def test_without_a_pair_there_is_no_auc(p):
+    score, rank = expected_scores(np.array(p))
+    assert np.isnan(rank) and score == pytest.approx(np.mean(np.multiply(p, np.subtract(1, p))))
