@@ -3,8 +3,8 @@
 A loss is called as ``loss(logits, targets, weights=None)`` and returns the weighted mean over the
 batch. ``targets`` are probabilities of outcome 1, or of each outcome in a column of its own:
 observed outcomes, or the empirical probabilities of CaPE. All are written with logarithms of the
-softmax, so they and their gradients stay finite for any logits. None looks at its values, so that
-no step on a device waits for the host: `check_targets` does, once an epoch.
+softmax, so they and their gradients stay finite for any logits. On a GPU none looks at its values,
+for which a step would wait: `check_targets` does, once an epoch.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def check_targets(targets, loss=None):
         raise ValueError(f"targets must {known} in [0, 1]; got {wrong:g}.")
 
 
-def _columns(targets):
-    """Targets of every outcome."""
+def _columns(targets, loss):
+    """Targets of every outcome; looked at where that makes no device wait."""
+    if targets.device.type == "cpu":
+        check_targets(targets, loss)
     return targets if targets.ndim == 2 else torch.stack([1 - targets, targets], dim=1)
 
 
@@ -72,8 +74,8 @@ class CrossEntropy:
     def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         if weights is None:
-            return F.cross_entropy(logits, _columns(targets))
-        terms = F.cross_entropy(logits, _columns(targets), reduction="none")
+            return F.cross_entropy(logits, _columns(targets, self))
+        terms = F.cross_entropy(logits, _columns(targets, self), reduction="none")
         return _mean(terms, weights)
 
 
@@ -107,7 +109,7 @@ class Focal:
         else:
             log_rest = torch.log1p(-log_p.exp().clamp(max=1 - 1e-6))
         focus = torch.exp(self.gamma * log_rest)
-        return _mean(-(_columns(targets) * focus * log_p).sum(dim=1), weights)
+        return _mean(-(_columns(targets, self) * focus * log_p).sum(dim=1), weights)
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class MMCE:
     def __call__(self, logits, targets, weights=None):
         """Return the mean loss of `logits` (n, K) on `targets` (n,) or (n, K)."""
         confidence, predicted = F.softmax(logits, dim=1).max(dim=1)
-        gap = _columns(targets).gather(1, predicted[:, None])[:, 0] - confidence
+        gap = _columns(targets, self).gather(1, predicted[:, None])[:, 0] - confidence
         kernel = torch.exp(-(confidence[:, None] - confidence[None, :]).abs() / self.width)
         total = len(gap)
         if weights is not None:

@@ -130,6 +130,8 @@ def test_targets_beyond_certainty_are_for_cross_entropy_that_was_told_so():
     for loss in ALL:
         with pytest.raises(ValueError, match=r"targets must be probabilities in \[0, 1\]; got -1"):
             check_targets(t, loss)
+        with pytest.raises(ValueError, match="targets must be probabilities"):
+            loss(logits, t)
         with pytest.raises(ValueError, match="got nan"):
             check_targets(t * torch.nan, loss)
         check_targets(t.clamp(0, 1), loss)
