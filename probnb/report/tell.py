@@ -72,7 +72,8 @@ class Report:
             if metric == "brier" and best in (a, b)
         }
         told = sum(row["distinct"] for row in gaps.values())
-        lead = f"**{escape(best)}** has the lowest Brier score, {number(brier[best])}"
+        lowest = "lowest " if len(brier) > 1 else ""
+        lead = f"**{escape(best)}** has the {lowest}Brier score, {number(brier[best])}"
         lead += f"; {_apart(told, len(gaps))} told apart from it." if gaps else "."
         for name in brier.index:
             against = "best" if name == best else "not compared"

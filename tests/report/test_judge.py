@@ -224,6 +224,8 @@ def test_verdicts_on_equals_and_on_chance():
     assert "(not told apart)" in text and "probnb calibrate" not in text and "--rate" not in text
     frame = pd.DataFrame({"y": y, "m": expit(rng.normal(size=500))})
     assert verdicts(frame)["order"] == "no better than chance"
+    alone = make_report(check_table(frame), replicates=20).in_short()
+    assert alone.startswith("**m** has the Brier score, 0.")
 
 
 def test_a_sure_but_tiny_gain_is_not_worth_it():
