@@ -309,12 +309,13 @@ def _is_text(node):
 
 
 def machine():
-    """Return what a run's record says of version, commit, date and processor."""
+    """Return what a run's record says of version, commit, date, processor and its instructions."""
     return {
         "version": __version__,
         "commit": _commit(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "processor": _processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "python": platform.python_version(),
     }
 

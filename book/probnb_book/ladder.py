@@ -216,8 +216,7 @@ def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=Fal
         record = {
             "rung": asdict(setting), "task": scenario, "seed": seed, "mirror": mirror,
             "source": splits.source, "digest": splits.digest, "precision": setting.precision,
-            "instructions": torch.backends.cpu.get_cpu_capability(), **store.machine(),
-            "cpu_seconds": seconds, "fits": fits,
+            **store.machine(), "cpu_seconds": seconds, "fits": fits,
         }  # fmt: skip
         _write(Path(results, name), table.assign(**columns), record)
 

@@ -46,6 +46,7 @@ def run_table(runs):
             "profile": first["profile"] + (" (altered)" if first["variant"] else ""),
             "size": f"{first['size']} px", "seeds": ", ".join(map(str, group["seed"])),
             "rows": len(evidence.methods_of(evidence.tables(first)[1])),
+            "precision": ", ".join(sorted({r.record.get("precision", "?") for r in group["run"]})),
             "processor time": "" if None in seconds else f"{sum(seconds) / 60:.0f} min",
         })  # fmt: skip
     order = {"key": lambda names: names.map(list(SCENARIOS).index), "kind": "stable"}

@@ -1,6 +1,7 @@
 """The book on other machines: failed pages and words that differ are told; numbers may differ."""
 
 import json
+import os
 import subprocess
 
 import nbformat
@@ -79,3 +80,21 @@ def test_a_build_for_each_machine(project, word, wrong, capsys):
 def test_unknown_machines_are_refused_before_anything_is_built():
     with pytest.raises(ValueError, match=r"machines must be one of SSE4\.1, .*; got 'AVX3'"):
         anywhere.main(["AVX3"])
+
+
+def test_a_study_is_computed_as_each_machine_would(tmp_path, monkeypatch):
+    (tmp_path / "toy.py").write_text(
+        "import os, pandas as pd\n"
+        "def study(seed):\n"
+        "    said = os.environ.get('ATEN_CPU_CAPABILITY', 'best')\n"
+        "    return pd.DataFrame({'said': [said], 'value': [10 * seed]})\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setitem(anywhere.STUDIES, "toy", "toy import study")
+    assert anywhere.main(["this one", "AVX2", "--study", "toy", "--seeds", "1", "2",
+                          "--keep", str(tmp_path)]) == 0  # fmt: skip
+    table = pd.read_parquet(tmp_path / "toy" / "study.parquet")
+    assert table["said"].tolist() == ["best", "best", "avx2", "avx2"]
+    assert table["value"].tolist() == [10, 20, 10, 20] == [10 * s for s in table["seed"]]
+    assert set(table["machine"]) == {"this one", "AVX2"}
+    assert json.loads((tmp_path / "toy" / "run.json").read_text())["processor"]
