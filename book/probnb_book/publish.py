@@ -484,3 +484,7 @@ def main(arguments):
     """Print what was made."""
     makes = {"pdf": print_pdf, "archive": write_archive, "page": write_page}
     print(makes[check_choice((arguments or [""])[0], makes, "command")](*arguments[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
