@@ -183,6 +183,7 @@ def network(kind="resnet18", **settings):
 
     Examples
     --------
+    >>> import torch
     >>> network("mlp", hidden=(8,)).build(torch.zeros(5, 3)).layers[0]
     Linear(in_features=3, out_features=8, bias=True)
     """

@@ -48,7 +48,7 @@ def test_rows_stand_under_the_papers_names(tables, number):
             assert kind in name.lower()
             assert ("start" in name.lower()) == key.startswith("beginning")
         else:
-            first = METHODS[key].label.lower().split()[0].split("-")[0]
+            first = METHODS[key].label.lower().split()[0].split("-")[0].strip(",")
             assert name.lower().startswith(first)
 
 

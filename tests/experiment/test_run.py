@@ -669,7 +669,7 @@ def test_a_state_that_other_code_has_left_is_not_taken_up(
 ):
     (job,) = tiny(["ce"])["ce"]
 
-    epochs, fit = [], experiment.fit
+    epochs, fit = [], experiment.TRAINERS["sgd"]
 
     def interrupted(*args, on_epoch=None, **settings):
         def once(record):
@@ -679,7 +679,7 @@ def test_a_state_that_other_code_has_left_is_not_taken_up(
 
         return fit(*args, on_epoch=once, **settings)
 
-    monkeypatch.setattr(experiment, "fit", interrupted)
+    monkeypatch.setitem(experiment.TRAINERS, "sgd", interrupted)
     with pytest.raises(KeyboardInterrupt):
         experiment.run_jobs([job], splits, tmp_path, "cpu", 1, progress=False)
     assert len(list(tmp_path.glob("*.partial"))) == 1
