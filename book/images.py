@@ -103,13 +103,13 @@ asked = check_parameters(
 )
 from probnb.images.files import plain_name
 from probnb.images.model import check_model_folder
-from probnb.images.verdicts import choose_backbone, usual_rows
 from probnb.methods import check_methods
 from probnb.plots import use_style
 from probnb.pretrained.backbone import check_backbone
 from probnb.settings import ReportSettings
 from probnb.training.batches import device_type, precision_of
 from probnb.validation import check_choice, check_integer, check_number
+from probnb_book.images import choose_backbone
 
 check_choice(aspect, ("crop", "pad", "stretch"), "aspect")
 check_choice(mirror, (True, False), "mirror")
@@ -128,9 +128,9 @@ profile = default_profile(profile, "features" if pretrained else "quick")
 if pretrained and size is None:
     size = max(8, min(side, 128))
 settings = profiles.profile_of(profile, {**globals(), "images": None})  # here, images are a folder
-methods = check_methods(
-    methods or usual_rows(settings.frozen), known=False, features=settings.frozen
-)
+usual = "ce temperature platt beta ensemble ce_finetuned cape_bin cape_kernel"
+usual += " logistic logistic_platt" * settings.frozen
+methods = check_methods(methods or usual, known=False, features=settings.frozen)
 if pretrained:
     check_backbone(backbone, (settings.size, settings.size))  # what is kept must be able to see
 outcomes = outcomes and find_path(outcomes, "outcomes")
@@ -147,8 +147,7 @@ use_style()
 
 # %%
 from probnb.images.folder import load_images
-from probnb.images.verdicts import what_was_read
-from probnb_book.images import write_example
+from probnb_book.images import what_was_read, write_example
 
 if example:
     faces = 300 if profile == "smoke" else 3000
@@ -169,9 +168,13 @@ what_was_read(splits, why)
 
 # %% mystnb={"image": {"alt": "Rows of drawn faces, those with outcome 0 above those with outcome 1."}} tags=["hide-input"]
 # %matplotlib inline
-from probnb.images.verdicts import example_images
+import numpy as np
 
-axes = example_images(splits.test) if show_images else None
+from probnb.plots import face_grid
+
+truth = splits.test.outcomes.cpu().numpy()
+first = np.concatenate([np.flatnonzero(truth == outcome)[:12] for outcome in (0, 1)])
+axes = face_grid(splits.test.take(first).inputs, truth[first], 12) if show_images else None
 
 # %% [markdown]
 # ## Training
@@ -224,15 +227,17 @@ print(f"{run.record['cpu_seconds']:.0f} processor seconds; the record is in {run
 # training at each size: another seed would move its points a little.
 
 # %%
-from probnb.images.verdicts import SCRATCH, from_scratch, learning_curve, verdicts
+import probnb
+from probnb_book.images import learning_curve, verdicts
 
 kept = keep_models(jobs, fits, splits, outcome, settings.size, aspect, device, run.record)
 choice = choose_model(kept, splits.val, seed)
 options = {"device": device, "devices": devices, "retrain": retrain}
 scratch = None
-if pretrained and len(splits.train) <= SCRATCH:
+if pretrained and len(splits.train) <= 5000:  # more would take long from random weights
     small = load_images(images, size=32, **reading)
-    scratch = from_scratch(small, results_dir / "fits", seed, **options)
+    found = probnb.compare(small, "ce", "quick", seed, results_dir / "fits", **options)
+    scratch = found.models["ce"].test
 points, differences = learning_curve(
     splits, kept, settings, results_dir / "fits", seed, replicates, scratch, **options
 )
@@ -245,9 +250,24 @@ from probnb.methods import METHODS
 choice.rename(lambda name: METHODS[name].label).round(4)
 
 # %% mystnb={"image": {"alt": "Score on test images against the number of training images, and beside it what the best other row would change."}} tags=["hide-input"]
-from probnb.images.verdicts import learning_curve_figure
+import matplotlib.pyplot as plt
 
-axes = learning_curve_figure(points, differences, choice)
+from probnb.plots import COLOURS
+
+_, ax = plt.subplots(figsize=(5.6, 3.6))
+bars = np.nan_to_num([points["nll"] - points["low"], points["high"] - points["nll"]])
+ax.errorbar(points["rows"], points["nll"], bars, marker="o", capsize=3, label=METHODS["ce"].label)
+other = next((name for name in choice.index if name in differences), None)
+if other is not None:
+    value = points["nll"].iloc[-1] + differences[other].value
+    told = f"{METHODS[other].label}, the best other row"
+    beside = 1.05 * points["rows"].iloc[-1]  # not on the bar
+    ax.plot(beside, value, "D", color=COLOURS["vermilion"], label=told)
+ax.set_xscale("log")
+ax.set_xticks(points["rows"], [f"{rows:,}" for rows in points["rows"]])
+ax.minorticks_off()
+ax.set(xlabel="training images (logarithmic)", ylabel="test NLL (nats); bars: 95 %")
+legend = ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
 
 # %% [markdown]
 # ## The report on the test images
@@ -257,10 +277,13 @@ axes = learning_curve_figure(points, differences, choice)
 
 # %%
 from probnb import store
-from probnb.images.verdicts import judged
+from probnb.experiment.results import on_test
 from probnb.report import check_table, make_report
 
-frame = judged(kept, splits.test)
+frame = on_test(outcome.predictions).drop(columns=["split", *jobs])
+if "group" in frame:
+    frame["cluster"] = frame["group"]  # what rows of one patient say is not said twice
+frame = frame.assign(**{METHODS[name].label: one.test for name, one in kept.items()})
 store.replace_file(run.directory / "test.csv", lambda file: frame.to_csv(file, index=False))
 table = check_table(frame)
 report = make_report(table, "CE early-stop", min(15, len(table.y)), replicates, seed)
@@ -307,11 +330,14 @@ ax = None if decided is None else decision_figure(decided)
 # ## A model to keep
 
 # %%
+import os
+import shlex
+
 from probnb.images.card import model_card
 from probnb.images.choose import on_images
 from probnb.images.model import load_model, save_model
-from probnb.images.verdicts import how_to_predict, how_to_repeat
 from probnb.pretrained.backbone import Backbone
+from probnb_book.images import how_to_repeat
 
 chosen = choice.index[choice["chosen"]][0]
 model = kept[chosen].model
@@ -322,7 +348,10 @@ named = choice.rename(lambda name: METHODS[name].label)
 card = model_card(model, what_was_read(pictures, names=False), named, report, how_to_repeat(asked))
 model_dir = save_model(model_dir, model, card, beside=True)
 again = load_model(model_dir).predict(pictures.test, device)  # as somebody else will have it
-how_to_predict(model_dir, chosen, abs(again - kept[chosen].test).max())
+place, gap = os.path.relpath(model_dir), abs(again - kept[chosen].test).max()
+print(f"The model of the row {METHODS[chosen].label} is kept in {place}; read back, its test")
+print(f"probabilities differ by at most {gap:.0e} from those of this page. For new images:")
+print(shlex.join(["python", "-m", "probnb", "predict", place, "new_images/"]))
 
 # %% [markdown]
 # The folder holds the weights, the calibrator, what is needed to prepare an image, where the model comes

@@ -61,9 +61,7 @@ def _predict(given):
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
     rate = given.rate
     rate = rate if rate in (None, "estimate") else as_rate(rate, "the word estimate")
-    output = given.output and check_output(given.output)
-    if output and output.resolve() == Path(given.images).resolve():
-        raise ValueError(f"output must be another file than the images; got {given.output!r}.")
+    output = _output(given.output, given.images)
     model = load_model(given.model)
     total, entries = image_entries(given.images, given.key)
     rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
@@ -83,6 +81,13 @@ def _predict(given):
     _write(output, write)
     print(f"{total - len(bad):,} of {total:,} images predicted.", file=sys.stderr)
     return 0 if not bad else 1 if len(bad) == total else 3
+
+
+def _output(output, *read):
+    """Return where to write, None for standard output; refuse a file that is read."""
+    if output and check_output(output).resolve() in (Path(path).resolve() for path in read):
+        raise ValueError(f"output must be another file than those read; got {output!r}.")
+    return output and check_output(output)
 
 
 def _write(output, write):
@@ -163,9 +168,7 @@ def _apply(given):
     """
     from .report.keep import apply_map, load_map
 
-    output = given.output and check_output(given.output)
-    if output and output.resolve() in (Path(p).resolve() for p in (given.new, given.map)):
-        raise ValueError(f"output must be another file than those read; got {given.output!r}.")
+    output = _output(given.output, given.new, given.map)
     blocks = apply_map(load_map(given.map), given.new, given.engine, given.memory)
     first = next(blocks)  # nothing is written where nothing can be done
 

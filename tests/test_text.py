@@ -1,6 +1,5 @@
 """A user's text is shown as it stands: in Markdown, HTML, cards and figures, and runs nothing."""
 
-import os
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -15,13 +14,13 @@ from markdown_it import MarkdownIt
 from probnb.data import ProbabilityData
 from probnb.images.card import model_card
 from probnb.images.model import KeptModel
-from probnb.images.verdicts import how_to_predict, what_was_read
 from probnb.plots import decision_figure, reliability_grid
 from probnb.report import check_table, make_report
 from probnb.report.decide import decision_curve, show_decisions
 from probnb.report.tell import FORMS
 from probnb.text import Html, Named, escape, fenced, listed
 from probnb.training.models import network
+from probnb_book.images import what_was_read
 
 matplotlib.use("agg")
 
@@ -150,4 +149,3 @@ def test_the_page_on_images_shows_it_and_the_card_withholds_names(name):
     splits = SimpleNamespace(parts=lambda: {"train": part}, report={"notes": notes})
     Page(what_was_read(splits, f"Backbone {name}.")).check(f"({name}: empty)", f"Backbone {name}.")
     assert escape(name) not in what_was_read(splits, names=False)
-    Page(how_to_predict(f"runs/{name}", "ce", 0.0)).check(os.path.normpath(f"runs/{name}"))

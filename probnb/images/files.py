@@ -9,16 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import lzma
 import os
 import posixpath
 import re
 import stat
 import tarfile
-import tokenize
 import unicodedata
 import zipfile
-import zlib
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +44,7 @@ LIMIT = 256 * 2**20
 """Bytes of one file, unpacked: no photograph is larger, a decompression bomb is."""
 
 LINKED = "a link to a folder"
+PACKED_LINK = "a link in an archive: unpack it and give the folder"
 
 HIDDEN = re.compile(
     r"(^|/)(\.|(__MACOSX|__pycache__|_temporary|_delta_log|@eaDir|#recycle|\$RECYCLE\.BIN)/)",
@@ -65,21 +63,6 @@ ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar")
 ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr")
 """Endings of files that hold images as one array."""
 
-# RuntimeError: a zip's password, or links in a circle; the last two: NumPy's header is Python
-_BROKEN = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-    KeyError,
-    lzma.LZMAError,
-    zlib.error,
-    EOFError,
-    OSError,
-    UnicodeDecodeError,
-)
-_BROKEN_ARRAY = (*_BROKEN, ValueError, ImportError, SyntaxError, tokenize.TokenError)
-
 
 @dataclass(frozen=True)
 class Listing:
@@ -91,11 +74,11 @@ class Listing:
         Its own name, without an ending.
     files : dict of str to object
         Name of each file, and the place of its content for `read_files` (in a folder the name, as
-        files may be added while it is read; of a link in an archive that of its target); of a name
-        that an archive has twice the last counts, as when unpacking.
+        files may be added while it is read); of a name that an archive has twice the last counts,
+        as when unpacking.
     skipped : dict of str to str
-        What is never read, and why: links that lead out or to a folder, files of more than
-        256 MiB, devices.
+        What is never read, and why: links that lead out or to a folder or lie in an archive,
+        files of more than 256 MiB, devices.
     """
 
     root: str
@@ -145,32 +128,19 @@ def list_files(path):
         damaged, or has names that lead out of it.
     """
     path = Path(path)
-    files, skipped, links = {}, {}, {}
+    files, skipped = {}, {}
     with _entries(path) as entries:
-        for place, name, size, problem, link, _ in entries:
-            if _leads_out(name):
+        for place, name, size, problem, _ in entries:
+            if name.startswith("/") or name.split("/")[0] == "..":
                 raise ValueError(f"{str(path)!r} is refused: the name {name!r} leads out of it.")
             if size > LIMIT:
                 problem = f"{size:,} bytes are more than the {LIMIT:,} allowed"
-            for kind in (files, skipped, links):
+            for kind in (files, skipped):
                 kind.pop(name, None)  # the last counts
             if problem:
                 skipped[name] = problem
-            elif link:
-                links[name] = link
             else:
                 files[name] = place
-    folders = {str(place) for name in files if links for place in PurePosixPath(name).parents}
-    for name, target in links.items():
-        for _ in range(40):  # from link to link, and in a circle no further
-            target = links.get(target, target)
-        if target in files:
-            files[name] = files[target]
-        elif _leads_out(target):
-            skipped[name] = "a link that leads out"
-        else:
-            other = skipped.get(target, "a link to no file")
-            skipped[name] = LINKED if target in folders else other
     return Listing(plain_name(path), files, skipped)
 
 
@@ -208,7 +178,7 @@ def read_files(path, places):
             if place in places:
                 try:
                     content = read()
-                except _BROKEN:
+                except Exception:  # what unpacking raises on damaged bytes has no common base
                     content = None
                 yield place, content
 
@@ -289,25 +259,23 @@ def _match(parts, shared, known, alike, listing):
     return None, "there is no such file"
 
 
-def _leads_out(name):
-    return name.startswith("/") or name.split("/")[0] == ".."
-
-
 @contextlib.contextmanager
 def _entries(path):
-    """Give place, name, size, problem, target if it is a link, and reading of each entry."""
+    """Give the place, name, size, problem and reading of each entry."""
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r} does not exist.")
     if path.is_dir():
         yield ((entry[0], *entry) for entry in _folder(path.resolve()))
         return
     if PICTURE.search(path.name):
-        yield [(path.name, path.name, path.stat().st_size, None, None, path.read_bytes)]
+        yield [(path.name, path.name, path.stat().st_size, None, path.read_bytes)]
         return
     try:
         entries = _zip(path) if zipfile.is_zipfile(path) else _tar(path)
         yield ((place, *entry) for place, entry in enumerate(entries))
-    except _BROKEN as error:
+    except Exception as error:
+        if type(error) is ValueError:  # our own, of a name that leads out
+            raise
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(":")
         raise ValueError(
             f"{str(path)!r} cannot be read as an archive, tar or zip: {reason}. Of another kind, "
@@ -327,7 +295,7 @@ def _folder(root):
         found |= {file: _problem(file, root) for file in files}
     for file, problem in sorted(found.items()):
         size = file.stat().st_size if problem is None else 0
-        yield file.relative_to(root).as_posix(), size, problem, None, file.read_bytes
+        yield file.relative_to(root).as_posix(), size, problem, file.read_bytes
 
 
 def _problem(file, root):
@@ -344,14 +312,11 @@ def _problem(file, root):
 def _tar(path):
     with tarfile.open(path) as archive:
         for member in archive:
-            name = posixpath.normpath(member.name)
-            linked = member.islnk() or member.issym()
-            above = posixpath.dirname(name) if member.issym() else ""  # a hard one's from the top
-            link = posixpath.normpath(posixpath.join(above, member.linkname)) if linked else None
-            problem = None if linked or member.isfile() else "neither a file nor a link"
+            problem = None if member.isfile() else "neither a file nor a link"
+            problem = PACKED_LINK if member.islnk() or member.issym() else problem
             read = lambda member=member: archive.extractfile(member).read()  # noqa: E731
             if not member.isdir():
-                yield name, 0 if linked else member.size, problem, link, read
+                yield posixpath.normpath(member.name), member.size, problem, read
         if isinstance(archive.fileobj, io.BufferedReader):  # a cut between files passes for the end
             archive.fileobj.seek(-1024, os.SEEK_END)
             if any(archive.fileobj.read()):
@@ -365,12 +330,8 @@ def _zip(path):
                 raise zipfile.BadZipFile("a file without a name")
             if not member.is_dir():
                 name = posixpath.normpath(member.filename.replace("\\", "/"))
-                link = None
-                if stat.S_ISLNK(member.external_attr >> 16) and member.file_size < 4096:
-                    target = os.fsdecode(archive.read(member))
-                    link = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-                size = 0 if link else member.file_size
-                yield name, size, None, link, partial(archive.read, member)
+                problem = PACKED_LINK if stat.S_ISLNK(member.external_attr >> 16) else None
+                yield name, member.file_size, problem, partial(archive.read, member)
 
 
 def is_array(path, key=None):
@@ -402,7 +363,7 @@ def open_array(path, key=None):
     try:
         arrays = _arrays(path)
         vectors = {k: a[:] for k, a in arrays.items() if a.ndim == 1 or a.shape[1:] == (1,)}
-    except _BROKEN_ARRAY as error:
+    except Exception as error:  # as of archives; a header of NumPy's is Python, which may not parse
         raise ValueError(f"images: {path.name} cannot be read: {error}") from None
     candidates = [name for name, array in arrays.items() if array.ndim in (3, 4)]
     key = candidates[0] if key is None and len(candidates) == 1 else key
@@ -455,7 +416,7 @@ class _Rows:
     def __getitem__(self, rows):
         try:
             found = np.asarray(self.array[rows])
-        except _BROKEN_ARRAY as error:
+        except Exception as error:
             raise ValueError(f"images: {self.name} is damaged: {error}") from None
         return np.moveaxis(found, 1, -1) if self.channels_second else found
 

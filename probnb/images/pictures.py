@@ -14,7 +14,6 @@ import hashlib
 import io
 import json
 import logging
-from collections import defaultdict
 from itertools import islice
 from pathlib import Path
 
@@ -284,10 +283,8 @@ def decode_files(path, listing, size, aspect="stretch", cache_dir=None, names=No
     """
     pictures = listing.pictures() if names is None else names
     names = sorted({name for name in pictures if name in listing.files})
-    rows = defaultdict(list)  # several, where links lead to one file
-    for i, name in enumerate(names):
-        rows[listing.files[name]].append(i)
-    contents = ((i, content) for place, content in read_files(path, rows) for i in rows[place])
+    rows = {listing.files[name]: i for i, name in enumerate(names)}
+    contents = ((rows[place], content) for place, content in read_files(path, rows))
     total = checksum(path, listing, names)
     return _through_cache(names, contents, (size, aspect), total, cache_dir)
 

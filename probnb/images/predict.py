@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from itertools import chain, islice
 from pathlib import Path
 
@@ -137,11 +136,9 @@ def image_entries(images, key=None):
         if not n:
             raise ValueError(f"images: {str(path)!r} holds no rows.")
         return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
-    listing, names = list_files(path), defaultdict(list)  # several, where links lead to one file
+    listing = list_files(path)
     pictures, left = listing.pictures(), listing.left_out()
-    for name in pictures:
-        if name in listing.files:
-            names[listing.files[name]].append(name)
+    names = {listing.files[name]: name for name in pictures if name in listing.files}
     shown, skipped = {*pictures}, listing.skipped.items()
     unread = [(name, None, why) for name, why in skipped if why == LINKED or name in shown]
     if not names and not unread:
@@ -150,8 +147,8 @@ def image_entries(images, key=None):
     if left:
         log.warning("%s", left)
     contents, why = read_files(path, names), "the file cannot be read"
-    found = ((name, content, why) for place, content in contents for name in names[place])
-    return sum(map(len, names.values())) + len(unread), chain(unread, found)
+    found = ((names[place], content, why) for place, content in contents)
+    return len(names) + len(unread), chain(unread, found)
 
 
 def _decode(name, content, reason, model):

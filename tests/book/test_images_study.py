@@ -7,23 +7,21 @@ import pandas as pd
 import pytest
 import torch
 
+import probnb
 from probnb.data import ProbabilityData, Splits
 from probnb.images.folder import load_images
-from probnb.images.verdicts import (
-    how_to_predict,
+from probnb.metrics.differences import Difference
+from probnb_book.images import (
     how_to_repeat,
-    learning_curve_figure,
+    learning_curve,
+    shortened,
     verdicts,
     what_was_read,
+    write_example,
 )
-from probnb.metrics.differences import Difference
-from probnb_book.images import write_example
 
 BETTER, WORSE, UNSURE = (-0.03, -0.04, -0.02), (0.03, 0.02, 0.04), (-0.01, -0.03, 0.01)
 LARGER, NONE = (-0.05, -0.06, -0.04), (-0.05, np.nan, np.nan)
-POINTS = pd.DataFrame(
-    {"rows": [250, 500, 1000], "nll": [0.6, 0.55, 0.5], "low": [0.5] * 3, "high": [0.7] * 3}
-)
 
 
 def choice(chosen="ce"):
@@ -94,12 +92,6 @@ def test_few_groups_are_told(groups, folds, told):
     assert what_was_read(data).splitlines()[1].endswith(f"outcome 1, {groups} groups")
 
 
-def test_the_command_can_be_pasted():
-    text = how_to_predict("runs/images/my scans-model", "ce", 0.0)
-    command = next(line for line in text.splitlines() if line.startswith("python"))
-    assert shlex.split(command)[3:6] == ["predict", "runs/images/my scans-model", "new_images/"]
-
-
 def test_example_is_read_as_it_was_drawn(tmp_path, monkeypatch):
     monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
     images, outcomes = write_example(tmp_path / "x", n=40, size=24)
@@ -108,12 +100,6 @@ def test_example_is_read_as_it_was_drawn(tmp_path, monkeypatch):
     assert outcomes.stat().st_mtime_ns == before and len(list(images.iterdir())) == 40
     data = load_images(images, outcomes, size=24)
     assert sum(map(len, data.parts().values())) == 40 and not data.report["unreadable"]
-
-
-def test_figure_shows_the_curve_and_the_best_other_row():
-    ax = learning_curve_figure(POINTS, differences(half=BETTER, ensemble=BETTER), choice())
-    (point,) = (line for line in ax.lines if line.get_marker() == "D")
-    assert point.get_ydata()[0] == pytest.approx(0.47) and point.get_xdata()[0] > 1000
 
 
 def test_the_page_can_be_run_again_as_it_was_asked():
@@ -128,3 +114,28 @@ def test_the_page_can_be_run_again_as_it_was_asked():
         ("-p", "mirror", "False"),
         ("-p", "size", "64"),
     ]
+
+
+def test_learning_curve(tmp_path):
+    def part(n, seed):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(n, 4)).astype(np.float32)
+        y = rng.random(n) < 1 / (1 + np.exp(-2 * x[:, 0]))
+        return ProbabilityData(x, y, groups=np.arange(n) // 2)
+
+    rows = Splits(part(200, 0), part(120, 1), part(100, 2), "drawn")
+    quarter, half = shortened(rows, 0.25), shortened(rows, 0.5)
+    assert len(quarter.train) == 50 and len(half.train) == 100
+    assert set(quarter.train.groups) <= set(half.train.groups)
+    assert (np.unique(half.train.groups, return_counts=True)[1] == 2).all()  # whole groups
+    assert len({quarter.source, half.source, rows.source}) == 3
+    methods, how = ["ce", "ensemble"], {"device": "cpu", "progress": False}
+    kept = probnb.compare(rows, methods, "smoke", 0, tmp_path, **how).models
+    points, gaps = learning_curve(rows, kept, "smoke", tmp_path, replicates=50, **how)
+    assert points["rows"].tolist() == [50, 100, 200]
+    assert (points["low"] <= points["nll"]).all() and (points["nll"] <= points["high"]).all()
+    p, y = kept["ce"].test, rows.test.outcomes.numpy()
+    nll = -np.log(np.where(y == 1, p, 1 - p)).mean()
+    np.testing.assert_allclose(points["nll"].iloc[-1], nll, rtol=1e-6)
+    assert list(gaps) == ["half", "ensemble"] and gaps["half"].units == 50  # groups of two rows
+    np.testing.assert_allclose(gaps["half"].value, points["nll"].iloc[2] - points["nll"].iloc[1])

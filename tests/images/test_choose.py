@@ -12,7 +12,6 @@ from probnb.experiment.results import collect, on_test
 from probnb.experiment.run import run_jobs
 from probnb.images.choose import Kept, choice_folds, choose_model, keep_models
 from probnb.images.model import KeptModel
-from probnb.images.verdicts import judged, learning_curve, shortened
 from probnb.training.batches import precision_of
 from probnb.training.models import network
 
@@ -54,19 +53,6 @@ def test_models_say_what_the_table_says(run, kept, splits):
         np.testing.assert_allclose(one.model.predict(splits.test, "cpu"), one.test, atol=1e-7)
         assert one.model.record["method"] == name and one.model.record["seed"] == 0
     assert len(kept["ensemble"].model.members) == 2
-    frame = judged(kept, splits.test)
-    assert list(frame) == [
-        "id",
-        "y",
-        "group",
-        "cluster",
-        "CE early-stop",
-        "Platt, two logits",
-        "Deep ensemble",
-        "CE fine-tuned",
-        "CaPE (bin)",
-    ]
-    assert (frame["y"] == table["y"]).all()
 
 
 def test_rows_of_the_last_epoch_are_not_kept(splits, run):
@@ -167,31 +153,3 @@ def test_one_group_is_certain_of_nothing():
     val = grouped(np.zeros(40), y)
     table = choose_model({"ce": made(z), "ensemble": made(2.0 * z, members=5)}, val)
     assert table.index[0] == "ensemble" and table["chosen"]["ce"] and np.isinf(table["se"]).all()
-
-
-def test_learning_curve(run, kept, splits):
-    quarter, half = shortened(splits, 0.25), shortened(splits, 0.5)
-    assert len(quarter.train) == 50 and len(half.train) == 100
-    assert set(quarter.train.groups) <= set(half.train.groups)
-    assert all(
-        (splits.train.groups == g).sum() == (half.train.groups == g).sum()
-        for g in half.train.groups
-    )
-    assert len({quarter.source, half.source, splits.source}) == 3
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "probnb.images.verdicts.plan",
-            lambda methods, profile, seed: plan(methods, profile, seed, network=NETWORK),
-        )
-        points, differences = learning_curve(
-            splits, kept, make_profile("smoke"), run[3], replicates=50, device="cpu"
-        )
-    assert points["rows"].tolist() == [50, 100, 200]
-    assert (points["low"] <= points["nll"]).all() and (points["nll"] <= points["high"]).all()
-    p, y = kept["ce"].test, splits.test.outcomes.numpy()
-    nll = -np.log(np.where(y == 1, p, 1 - p)).mean()
-    np.testing.assert_allclose(points["nll"].iloc[-1], nll, rtol=1e-6)
-    assert list(differences) == ["half", *METHODS[1:]]
-    half_gap = points["nll"].iloc[2] - points["nll"].iloc[1]
-    np.testing.assert_allclose(differences["half"].value, half_gap)
-    assert differences["half"].units == 50  # groups of two rows
