@@ -223,13 +223,12 @@ def _export(given):
     from .images.export import export_model
     from .images.model import load_model
 
-    facts = export_model(load_model(given.model), given.output, given.images, given.key)
+    facts = export_model(load_model(given.model), given.output)
     print(*(f"{name}: {value}" for name, value in facts.items()), sep="\n")
     return 0
 
 
 MODEL = ("model", "the model's folder, with its model.json", {})
-KEY = ("--key", "which array of a file that holds several", {})
 ENGINE = (
     ("--engine", "for files beyond memory: duckdb, or a Spark's master", {}),
     ("--memory", "what an engine may take", {"default": "2GB"}),
@@ -238,7 +237,7 @@ DEVICES = {"default": "auto", "choices": ("auto", "cpu", "cuda", "mps")}
 COMMANDS = {
     _predict: (
         MODEL,
-        KEY,
+        ("--key", "which array of a file that holds several", {}),
         ("images", "a folder, an archive, an array, or one image", {}),
         ("--output -o", "write here instead of to standard output", {}),
         ("--device", "where to compute", DEVICES),
@@ -275,9 +274,7 @@ COMMANDS = {
     ),
     _export: (
         MODEL,
-        KEY,
         ("output", "the file to write: NAME.onnx", {}),
-        ("--images", "check on these instead of on patches of colour", {}),
     ),
 }
 """What each command takes; its name and its help are its function's."""

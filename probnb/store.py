@@ -42,7 +42,6 @@ TRAINS = (
     "data/base.py",
     "data/inputs.py",
     "pretrained/backbone.py",
-    "pretrained/network.py",
     "experiment/run.py",
 )
 """Files that take part in every training, whole: what is not listed cannot be forgotten."""

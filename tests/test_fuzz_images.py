@@ -3,8 +3,6 @@
 PROBNB_FUZZ sets about how many inputs each area has; see `tests.test_fuzz`.
 """
 
-import io
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -15,7 +13,7 @@ from probnb.images.files import list_files, open_array, read_files
 from probnb.images.folder import load_images
 from probnb.images.pictures import decode
 
-from .images.made import CONTENT, PACK
+from .images.made import CONTENT, PACK, encode
 from .test_fuzz import fuzz
 
 RNG = np.random.default_rng(0)
@@ -25,22 +23,16 @@ DEEP = Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) << 8)
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
-def encoded(image, kind, **options):
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return file.getvalue()
-
-
 IMAGES = [
-    *(encoded(COLOUR, kind) for kind in ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")),
-    encoded(COLOUR, "TIFF", compression="tiff_lzw"),
-    encoded(COLOUR.convert("CMYK"), "JPEG", icc_profile=PROFILE),
-    encoded(COLOUR, "PNG", icc_profile=PROFILE),
-    encoded(COLOUR.convert("RGBA"), "WEBP"),
-    encoded(GREY.convert("P"), "PNG"),
-    encoded(DEEP, "PNG"),
-    encoded(DEEP, "TIFF"),
-    encoded(GREY, "GIF", save_all=True, append_images=[GREY.rotate(90)]),
+    *(encode(COLOUR, kind) for kind in ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")),
+    encode(COLOUR, "TIFF", compression="tiff_lzw"),
+    encode(COLOUR.convert("CMYK"), "JPEG", icc_profile=PROFILE),
+    encode(COLOUR, "PNG", icc_profile=PROFILE),
+    encode(COLOUR.convert("RGBA"), "WEBP"),
+    encode(GREY.convert("P"), "PNG"),
+    encode(DEEP, "PNG"),
+    encode(DEEP, "TIFF"),
+    encode(GREY, "GIF", save_all=True, append_images=[GREY.rotate(90)]),
 ]
 CHANGES = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8)
 
@@ -121,7 +113,7 @@ def test_folders_leave_nothing_half_written(tmp_path_factory, bad, seed):
     root = tmp_path_factory.mktemp("folder")
     for i in range(30):
         pixels = np.random.default_rng([seed, i]).integers(0, 255, (9, 9, 3), dtype=np.uint8)
-        content = damaged(*bad[i]) if i < len(bad) else encoded(Image.fromarray(pixels), "PNG")
+        content = damaged(*bad[i]) if i < len(bad) else encode(Image.fromarray(pixels), "PNG")
         (root / "x" / str(i % 2)).mkdir(parents=True, exist_ok=True)
         (root / "x" / str(i % 2) / f"{i}.png").write_bytes(content)
     try:

@@ -3,13 +3,12 @@
 PROBNB_FUZZ sets about how many inputs the tests share (100 in ordinary runs; 100,000 in a night).
 """
 
-import os
 import warnings
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
@@ -28,14 +27,10 @@ from probnb.metrics import (
 )
 from probnb.training.cape import p_emp_bin, p_emp_kernel
 
-INPUTS = int(os.environ.get("PROBNB_FUZZ", "100"))
-FUZZ = settings(
-    max_examples=max(10, INPUTS // 3),
-    phases=(Phase.generate,),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-)
+from .test_fuzz import fuzz
+
+FUZZ = settings(fuzz(1 / 30), phases=(Phase.generate,))
+
 
 ODD = st.sampled_from(
     [None, np.nan, np.inf, -1, 2, 1e-320, 1e308, True, "0.5", "", 0.1j, pd.NA, pd.NaT, [0.5],

@@ -50,17 +50,12 @@ def test_five_zeros_in_a_bin_have_an_upper_bound_above_zero():
     assert len(plain.collections) == 1  # the points only
 
 
-def test_axes_are_labelled_equal_and_taken_from_outside(data):
-    y, _, p_hat = data
-    _, ax = plt.subplots()
-    assert reliability_diagram(y, p_hat, ax=ax) is ax
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Predicted probability", "Observed frequency")
-    assert ax.get_aspect() == 1
-
-
 def test_histogram_counts_rows(data):
     y, _, p_hat = data
-    ax = reliability_diagram(y, p_hat)
+    _, ax = plt.subplots()
+    assert reliability_diagram(y, p_hat, ax=ax) is ax  # taken from outside
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Predicted probability", "Observed frequency")
+    assert ax.get_aspect() == 1
     heights = np.array([bar.get_height() for bar in ax.patches])
     counts = np.histogram(p_hat, (np.arange(42) - 0.5) / 40)[0]
     np.testing.assert_allclose(heights / heights.max(), counts / counts.max())
@@ -87,14 +82,17 @@ def test_grid_has_a_titled_panel_for_each_method(data):
     assert axes[0].figure.get_size_inches()[0] <= 7.5  # a wider one would be shrunk to the page
 
 
-def test_bad_input_is_named(data):
-    y, p, p_hat = data
-    with pytest.raises(ValueError, match="y_prob must hold probabilities"):
-        reliability_diagram(y, p_hat + 1)
-    with pytest.raises(ValueError, match="p must hold probabilities"):
-        reliability_diagram(y, p_hat, p=p - 1)
-    with pytest.raises(ValueError, match="p and y_prob must have the same length"):
-        reliability_diagram(y, p_hat, p=np.append(p, 0.5))
+@pytest.mark.parametrize(
+    ("more", "p", "words"),
+    [
+        (1, None, "y_prob must hold probabilities"),
+        (0, [-0.5, 0.5], "p must hold probabilities"),
+        (0, [0.5] * 3, "p and y_prob must have the same length"),
+    ],
+)
+def test_bad_input_is_named(more, p, words):
+    with pytest.raises(ValueError, match=words):
+        reliability_diagram([0, 1], np.array([0.2, 0.7]) + more, p=p)
 
 
 def test_contact_sheet():

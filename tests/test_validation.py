@@ -1,6 +1,7 @@
 """Outcomes, probabilities and weights of any kind: read as they are, or refused by name."""
 
 import os
+import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -59,18 +60,16 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("kind", PROBABILITIES)
-def test_probabilities_are_read(kind):
-    p = check_probabilities(PROBABILITIES[kind])
-    assert p.dtype == np.float64 and type(p) is np.ndarray
-    np.testing.assert_array_equal(p, [0.25, 0.5, 1])
-
-
-@pytest.mark.parametrize("kind", OUTCOMES)
-def test_outcomes_are_read(kind):
-    y = check_outcomes(OUTCOMES[kind])
-    assert y.dtype == np.float64
-    np.testing.assert_array_equal(y, [1, 0, 1])
+@pytest.mark.parametrize("kind", [*PROBABILITIES, *OUTCOMES])
+def test_vectors_of_any_kind_are_read(kind):
+    for values, check, expected in (
+        (PROBABILITIES, check_probabilities, [0.25, 0.5, 1]),
+        (OUTCOMES, check_outcomes, [1, 0, 1]),
+    ):
+        if kind in values:
+            found = check(values[kind])
+            assert found.dtype == np.float64 and type(found) is np.ndarray
+            np.testing.assert_array_equal(found, expected)
 
 
 MASKED = np.ma.array([0.1, 0.8, 0.3], mask=[0, 0, 1])
@@ -112,53 +111,40 @@ def test_what_is_no_vector_of_probabilities_is_refused(kind):
     assert "y_prob" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ([1.0000001], "1.0000001"),
-        (np.array([1.0000001], np.float32), "1.0000001"),
-        (np.array([1.1], np.float32), "1.1"),
-        (np.array([1.1], np.float16), "1.1"),
-        ([1.1000000000000001], "1.1"),
-        ([Decimal("1.00000000010")], "1.00000000010"),
-        ([1 + 2**-52], "1.0000000000000002"),
-        (pd.Series([1.0000001], dtype="Float32"), "1.0000001"),
-        (torch.tensor([1.1]), "1.1"),
-        ([7], "7"),
-        (np.array([-3], np.int8), "-3"),
-        ([-1e-300], "-1e-300"),
-    ],
-)
-def test_messages_show_the_digits_that_a_value_has(value, shown):
-    with pytest.raises(ValueError) as error:
-        check_probabilities(value)
-    assert f"got {shown} in row 0." in str(error.value)
+P, Y = check_probabilities, check_outcomes
+SHOWN = [
+    (P, [1.0000001], "1.0000001"),
+    (P, np.array([1.0000001], np.float32), "1.0000001"),
+    (P, np.array([1.1], np.float32), "1.1"),
+    (P, np.array([1.1], np.float16), "1.1"),
+    (P, [1.1000000000000001], "1.1"),
+    (P, [Decimal("1.00000000010")], "1.00000000010"),
+    (P, [1 + 2**-52], "1.0000000000000002"),
+    (P, pd.Series([1.0000001], dtype="Float32"), "1.0000001"),
+    (P, torch.tensor([1.1]), "1.1"),
+    (P, [7], "7"),
+    (P, np.array([-3], np.int8), "-3"),
+    (P, [-1e-300], "-1e-300"),
+    (Y, [2], "2"),
+    (Y, [-1], "-1"),
+    (Y, np.array([0.1], np.float32), "0.1"),
+    (Y, [1.0000001], "1.0000001"),
+    (Y, [2**63], str(2**63)),
+    (Y, [Decimal("0.5")], "0.5"),
+    (Y, [np.nan], "nan"),
+]
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ([2], "2"),
-        ([-1], "-1"),
-        ([0.1], "0.1"),
-        (np.array([0.1], np.float32), "0.1"),
-        ([1.0000001], "1.0000001"),
-        ([2**63], str(2**63)),
-        ([Decimal("0.5")], "0.5"),
-        ([np.nan], "nan"),
-    ],
-)
-def test_outcomes_other_than_0_and_1_are_shown(value, shown):
-    with pytest.raises(ValueError) as error:
-        check_outcomes(value)
+@pytest.mark.parametrize(("check", "value", "shown"), SHOWN)
+def test_messages_show_the_digits_that_a_value_has(check, value, shown):
+    rule = "y_true must hold only 0 and 1" if check is Y else "y_prob must hold prob.* in .0, 1."
     hint = " For more than two outcomes there is probnb.metrics.evaluate_outcomes."
-    there = f"y_true must hold only 0 and 1; got {shown} in row 0."
-    assert str(error.value) == there + hint * (shown == "2")
+    with pytest.raises(ValueError, match=rf"^{rule}; got {re.escape(shown)} in row 0\.") as error:
+        check(value)
+    assert str(error.value).endswith(hint) == (check is Y and shown == "2")
 
 
 def test_masked_outcomes_and_weights_are_refused():
-    with pytest.raises(ValueError, match="y_prob must have every value; row 2 is masked"):
-        brier([0, 1, 1], MASKED)
     with pytest.raises(ValueError, match="y_true must have every value; row 2 is masked"):
         brier(np.ma.array([0, 1, 1], mask=[0, 0, 1]), [0.1, 0.8, 0.3])
     with pytest.raises(ValueError, match="weights must have every value"):
@@ -183,27 +169,31 @@ def test_weights_and_labels():
             check_vector(missing, "groups")
 
 
-@pytest.mark.parametrize("value", [True, 2.5, "3", None, 0, Decimal(3), np.bool_(True), [3]])
-def test_no_integer(value):
-    with pytest.raises(ValueError, match="bins must be an integer of at least 1; got"):
-        check_integer(value, "bins")
+INTEGER, NUMBER = "an integer of at least 1", r"a finite number in \[0, 1\]"
 
 
-@pytest.mark.parametrize("value", [True, "0.5", None, np.nan, np.inf, 10**400, 2, 1j, [0.5]])
-def test_no_number(value):
-    with pytest.raises(ValueError, match=r"level must be a finite number in \[0, 1\]; got"):
-        check_number(value, "level", 0, 1)
-
-
-def test_choices_and_settings_that_are_allowed():
-    assert check_integer(np.int8(3), "bins") == 3
-    assert check_number(np.float32(0.5), "level", 0, 1) == 0.5
-    with pytest.raises(ValueError, match="Did you mean 'brier'"):
-        check_choice("briar", ["nll", "brier"], "metric")
+@pytest.mark.parametrize(
+    ("check", "rule", "wrong"),
+    [
+        (check_integer, INTEGER, [True, 2.5, "3", None, 0, Decimal(3), np.bool_(True), [3]]),
+        (
+            lambda value, name: check_number(value, name, 0, 1),
+            NUMBER,
+            [True, "0.5", None, np.nan, np.inf, 10**400, 2, 1j, [0.5]],
+        ),
+    ],
+)
+def test_settings_that_are_no_numbers_are_refused(check, rule, wrong):
+    for value in wrong:
+        with pytest.raises(ValueError, match=f"level must be {rule}; got"):
+            check(value, "level")
+    assert check(np.int8(1), "level") == check(1, "level") == 1
 
 
 @pytest.mark.parametrize("given", ["discrete, linear", ["discrete", "linear"], "linear discrete"])
 def test_several_names_come_in_the_order_of_what_is_allowed(given):
+    with pytest.raises(ValueError, match="Did you mean 'brier'"):
+        check_choice("briar", ["nll", "brier"], "metric")
     assert check_choices(given, SCENARIOS, "scenarios") == ["linear", "discrete"]
     assert check_choices("", SCENARIOS, "scenarios") == []
     with pytest.raises(ValueError, match=r"scenarios must be one of .* Did you mean 'linear'"):

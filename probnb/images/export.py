@@ -11,7 +11,6 @@ somewhere in one image of five, which is more than a probability's fifth digit b
 from __future__ import annotations
 
 from importlib.util import find_spec
-from itertools import chain, islice
 
 import numpy as np
 import torch
@@ -24,7 +23,6 @@ from ..calibrators.base import probability
 from ..metrics.registry import CLIP
 from ..validation import check_output
 from .pictures import ASPECTS
-from .predict import image_entries, prepared
 
 __all__ = ["Graph", "Whole", "export_model"]
 
@@ -32,7 +30,7 @@ TOLERANCE = 1e-5
 """Largest difference from `predict`: in the probability, or before a calibrator that jumps."""
 
 CHECKED = 1000
-"""Images on which a file is held against `predict`."""
+"""Blurred patches of colour on which a file is held against `predict`."""
 
 
 class Graph:
@@ -110,7 +108,7 @@ class Whole(nn.Module):
         return probability(self.calibrator, z, z[:, 1] - z[:, 0], Graph)
 
 
-def export_model(model, output, images=None, key=None):
+def export_model(model, output):
     """Write a model as a file that needs no probnb, checked before it gets its name.
 
     Parameters
@@ -119,9 +117,6 @@ def export_model(model, output, images=None, key=None):
         One of images, from `probnb.images.model.load_model`.
     output : path-like
         ``NAME.onnx``, with the output ``probability``. A file that is there is replaced.
-    images, key : path-like, str, optional
-        Images to check it on, as `probnb.images.model.predict_images` takes them; the first
-        1,000 are. By default 1,000 blurred patches of colour, of the model's size.
 
     Returns
     -------
@@ -147,7 +142,10 @@ def export_model(model, output, images=None, key=None):
             raise ImportError(f"export needs the package {name}: pip install 'probnb[export]'.")
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
-    whole, facts, pixels = Whole(model).eval(), _facts(model), _pixels(model, images, key)
+    whole, facts = Whole(model).eval(), _facts(model)
+    coarse = torch.rand(CHECKED, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    pixels = 255 * interpolate(coarse, (model.size, model.size), mode="bilinear")
+    pixels = pixels.to(torch.uint8).numpy()
     example = torch.zeros(2, model.size, model.size, model.channels, dtype=torch.uint8)
     checked = {}
 
@@ -177,18 +175,6 @@ image.draft("RGB", ({2 * size}, {2 * size}))
 image = ImageOps.exif_transpose(image).convert("RGB")
 images = np.asarray({resize}(image, ({size}, {size}), Image.Resampling.BICUBIC))[None]""",
     }
-
-
-def _pixels(model, images, key):
-    """The images to check on, (n, channels, size, size)."""
-    if images is None:
-        coarse = torch.rand(CHECKED, 3, 6, 6, generator=torch.Generator().manual_seed(0))
-        sizes = {"size": (model.size, model.size), "mode": "bilinear"}
-        return (255 * interpolate(coarse, **sizes)).to(torch.uint8).numpy()
-    every = chain.from_iterable(prepared(model, image_entries(images, key)[1]))
-    if not (good := [*islice((image for _, image, _ in every if image is not None), CHECKED)]):
-        raise ValueError(f"images: none of {str(images)!r} can be read.")
-    return np.stack(good)
 
 
 def _onnx(whole, example, path, facts):

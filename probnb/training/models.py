@@ -109,7 +109,7 @@ class MLP(nn.Module):
 NETWORKS = {
     "resnet18": ResNet18,
     "mlp": MLP,
-    "pretrained": "probnb.pretrained.network:Pretrained",
+    "pretrained": "probnb.pretrained.backbone:Pretrained",
 }
 """Networks by name, each a class or where one is, so that a package which few need is not loaded
 before it is asked for; what `network` takes besides is any class of the same kind."""

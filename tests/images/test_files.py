@@ -163,8 +163,9 @@ def test_a_link_in_a_folder_is_what_it_leads_to_or_named(tmp_path, monkeypatch):
     assert skipped.pop("circle.jpg") in ("a link to no file", "a link that leads out")
     wanted |= {"to_folder": "a link to a folder", "nowhere.jpg": "a link to no file"}
     assert skipped == wanted
-    left = list_files(path).left_out()
-    assert "'nowhere.jpg'" not in left and "'to_folder'" in left
+    listing = list_files(path)
+    assert "'nowhere.jpg'" not in listing.left_out() and "'to_folder'" in listing.left_out()
+    assert match_names(["out.jpg"], listing) == ([None], ["a link that leads out"])
 
 
 def test_a_link_in_an_archive_is_named_and_not_read(tmp_path):

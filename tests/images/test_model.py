@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
 
 from probnb.__main__ import main
 from probnb.calibrators import PlattScaling, VennAbers
@@ -33,6 +32,8 @@ from probnb.images.model import (
 from probnb.images.predict import at_base_rate
 from probnb.training.models import network
 from probnb_book.data.drawn_faces import drawn_faces
+
+from .made import encode, write_files
 
 FACES, AGES = drawn_faces(48, size=24)
 Y = np.greater(AGES, np.median(AGES)).astype(int)
@@ -66,11 +67,9 @@ def saved(model, tmp_path):
     return save_model(tmp_path / "model", model)
 
 
-def write_faces(folder, images=FACES, kind="png"):
-    folder.mkdir(parents=True, exist_ok=True)
-    for i, face in enumerate(images.permute(0, 2, 3, 1).numpy()):
-        Image.fromarray(face).save(folder / f"{i:02d}.{kind}")
-    return folder
+def write_faces(folder, images=FACES):
+    faces = enumerate(images.permute(0, 2, 3, 1).numpy())
+    return write_files(folder, {f"{i:02d}.png": encode(face) for i, face in faces})
 
 
 def test_probabilities_are_those_of_the_network_and_its_calibrator(model):
@@ -99,8 +98,9 @@ def test_members_are_averaged_before_calibration(tmp_path):
     x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
     members = tuple(spec.build(x).state_dict() for _ in range(11))
-    model = KeptModel(spec, members, 5)
-    each = [KeptModel(spec, (m,), 5).predict(x) for m in members]
+    scale = torch.full((1, 5), 0.1), torch.full((1, 5), 2.0)  # of a table
+    model = KeptModel(spec, members, 5, scale)
+    each = [KeptModel(spec, (m,), 5, scale).predict(x) for m in members]
     np.testing.assert_allclose(model.predict(x), np.mean(each, axis=0), atol=1e-12)
     y = np.arange(40) % 2
     calibrated = model.calibrated(PlattScaling(), ProbabilityData(x, y))
@@ -181,9 +181,17 @@ def test_a_network_of_ones_own_is_refused(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_wrong_channels_and_no_rows(model):
-    with pytest.raises(ValueError, match="inputs must have 3 channels; got 1"):
-        model.predict(FACES[:, :1])
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        (FACES[:, :1], "inputs must have 3 channels; got 1"),
+        (np.zeros((2, 3, 40, 40), np.uint8), "inputs must be uint8 of 24 x 24 pixels; got"),
+        (np.zeros((2, 3, 24, 24)), "inputs must be uint8 of 24 x 24 pixels; got"),
+    ],
+)
+def test_images_of_another_kind_are_refused(model, images, words):
+    with pytest.raises(ValueError, match=words):
+        model.predict(torch.as_tensor(images), "cpu")
     assert model.predict(FACES[:0]).shape == (0,)
 
 
@@ -426,22 +434,6 @@ def test_two_writers_at_once_lose_nothing(same, tmp_path):
     for place, record in zip(places, records):
         assert load_model(*place).record == record
     assert {str(path) for path in tmp_path.iterdir()} == set.union(*places)
-
-
-def test_a_model_of_a_scaled_table_predicts_after_it_was_kept(tmp_path):
-    torch.manual_seed(0)
-    net, scale = network("mlp", hidden=(4,)), (torch.ones(1, 3), 2 * torch.ones(1, 3))
-    weights = net.build(torch.zeros(2, 3)).state_dict()
-    table = KeptModel(net, (weights,), 3, scale)
-    x = torch.randn(5, 3)
-    again = load_model(save_model(tmp_path / "table", table))
-    np.testing.assert_array_equal(again.predict(x, "cpu"), table.predict(x, "cpu"))
-
-
-@pytest.mark.parametrize("images", [np.zeros((2, 3, 40, 40), np.uint8), np.zeros((2, 3, 24, 24))])
-def test_images_of_another_size_or_range_are_refused(model, images):
-    with pytest.raises(ValueError, match="inputs must be uint8 of 24 x 24 pixels; got"):
-        model.predict(torch.as_tensor(images), "cpu")
 
 
 def test_another_base_rate(saved, tmp_path, capsys):

@@ -48,6 +48,13 @@ def splits():
     return Splits(pictures(60), pictures(40, seed=1), pictures(30, seed=2), "bright")
 
 
+def trained(rows, profile, seen, folder):
+    """What is kept of each row."""
+    jobs = plan(rows, profile)
+    fits = run_jobs(jobs, seen, folder / "fits", device="cpu", workers=1, progress=False)
+    return keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")
+
+
 def test_lite0_knows_a_flower_and_a_lakeside():
     datasets = pytest.importorskip("sklearn.datasets")
     net = timm.create_model("tf_efficientnet_lite0").eval()
@@ -73,16 +80,6 @@ def test_features_are_means_and_deviations_of_every_stage(lite0):
     assert Backbone("lite0", "both").eval()(x).shape == (2, 1568 + 1280)
 
 
-def test_other_networks_by_name_and_by_file(tmp_path):
-    net = timm.create_model("resnet18")
-    path = tmp_path / "resnet18.mine.pth"
-    torch.save(net.state_dict(), path)
-    body = Backbone(str(path), "last").eval()
-    x = torch.zeros(1, 3, 32, 32)
-    torch.testing.assert_close(body(x), net.eval().forward_head(net.forward_features(x), True))
-    assert model_of("resnet18.a1_in1k") == "resnet18.a1_in1k"
-
-
 def test_wrong_weights_are_refused_by_name(tmp_path, monkeypatch):
     def refused(content, name, words, error=ValueError):
         path = tmp_path / name
@@ -94,6 +91,10 @@ def test_wrong_weights_are_refused_by_name(tmp_path, monkeypatch):
     good = tmp_path / "resnet18.pth"
     torch.save(timm.create_model("resnet18").state_dict(), good)
     whole = good.read_bytes()
+    body, x = Backbone(str(good), "last").eval(), torch.zeros(1, 3, 32, 32)
+    net = timm.create_model("resnet18")
+    net.load_state_dict(torch.load(good))
+    torch.testing.assert_close(body(x), net.eval().forward_head(net.forward_features(x), True))
     refused(whole[: len(whole) // 2], "resnet18.cut.pth", "damaged or holds no weights")
     refused(b"\0" * 100, "resnet18.safetensors", "damaged or holds no weights")
     refused(whole, "resnet34.pth", "weights of another model")
@@ -157,22 +158,10 @@ def test_mirrored_features_are_those_of_both(splits, lite0, tmp_path):
 def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, monkeypatch):
     profile = make_profile("features", width=4, epochs=2, finetune_epochs=1, members=2)
     seen = load_features(splits, lite0, tmp_path, "lite0", progress=False)
-    rows = [
-        "ce",
-        "ensemble",
-        "crossfit",
-        "distilled",
-        "logistic",
-        "logistic_platt",
-        "logistic_best",
-        "logistic_finetuned",
-        "logistic_bin",
-        "logistic_kernel",
-        "logistic_taught",
-    ]
-    jobs = plan(rows, profile)
-    fits = run_jobs(jobs, seen, tmp_path / "fits", device="cpu", workers=1, progress=False)
-    kept = keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")
+    rows = ["ce", "ensemble", "crossfit", "distilled", "logistic"]
+    kinds = ("platt", "best", "finetuned", "bin", "kernel", "taught")
+    rows += [f"logistic_{kind}" for kind in kinds]
+    kept = trained(rows, profile, seen, tmp_path)
     assert kept.keys() == set(rows)
     for row in ("ensemble", "logistic_platt"):
         save_model(tmp_path / row, on_images(kept[row].model, lite0, "lite0"))
@@ -210,9 +199,7 @@ def test_a_backbone_that_is_trained_as_a_whole(splits, lite0, tmp_path, monkeypa
     profile = make_profile("finetune", width=4, epochs=1, batch_size=32)
     seen = features_of(splits, profile, tmp_path)
     assert seen.train.inputs is splits.train.inputs and seen.digest != splits.digest
-    jobs = plan(["ce"], profile)
-    fits = run_jobs(jobs, seen, tmp_path / "fits", device="cpu", workers=1, progress=False)
-    kept = keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")["ce"]
+    kept = trained(["ce"], profile, seen, tmp_path)["ce"]
     change = kept.model.members[0]["backbone.body.conv_stem.weight"] - lite0.body.conv_stem.weight
     assert 0 < change.abs().max() < 0.1
     save_model(tmp_path / "model", kept.model)
@@ -243,17 +230,12 @@ def test_a_file_is_scaled_as_its_tag_says_on_any_system(name, file):
     np.testing.assert_allclose(found, TAGS[name], atol=1e-6)
 
 
-def test_names_that_are_no_models_are_refused_with_near_ones():
-    for name in (
-        "resnet18.mine",
-        "resnet180",
-        "resnet18x.pth",
-        "/w/mine.pth",
-        r"C:\w\mine.pth",
-        "",
-    ):
-        with pytest.raises(ValueError, match="backbone must be "):
-            model_of(name)
+@pytest.mark.parametrize(
+    "name", ["resnet18.mine", "resnet180", "resnet18x.pth", "/w/mine.pth", r"C:\w\mine.pth", ""]
+)
+def test_names_that_are_no_models_are_refused_with_near_ones(name):
+    with pytest.raises(ValueError, match="backbone must be "):
+        model_of(name)
     with pytest.raises(ValueError, match=r"timm has .*resnet18\.a1_in1k"):
         model_of("resnet18.a1_in1K")
 
@@ -335,9 +317,8 @@ def test_no_path_of_this_system_is_in_a_model(profile, splits, tmp_path):
     path = tmp_path / "here" / "resnet10t.c3_in1k.pth"
     torch.save(timm.create_model("resnet10t").state_dict(), path)
     profile = make_profile(profile, backbone=str(path), width=4, epochs=1, batch_size=32)
-    seen, jobs = features_of(splits, profile, tmp_path), plan(["ce"], profile)
-    fits = run_jobs(jobs, seen, tmp_path / "fits", device="cpu", workers=1, progress=False)
-    kept = keep_models(jobs, fits, seen, collect(jobs, fits, seen), size=64, device="cpu")["ce"]
+    seen = features_of(splits, profile, tmp_path)
+    kept = trained(["ce"], profile, seen, tmp_path)["ce"]
     model = on_images(kept.model, Backbone(str(path)), str(path)) if profile.frozen else kept.model
     save_model(tmp_path / "model", model)
     shutil.rmtree(tmp_path / "here")
