@@ -340,7 +340,7 @@ from probnb.pretrained.backbone import Backbone
 from probnb_book.images import how_to_repeat
 
 chosen = choice.index[choice["chosen"]][0]
-model = kept[chosen].model
+model = kept[chosen].model.summarized(splits, device)  # so that it knows what is unlike them
 if settings.frozen:  # the backbone goes with it
     model = on_images(model, Backbone(backbone, settings.layers, mirror=mirror), backbone)
 asked |= {"profile": profile, "backbone": backbone, "size": settings.size}
@@ -369,6 +369,14 @@ print(shlex.join(["python", "-m", "probnb", "predict", place, "new_images/"]))
 #
 # A probability is as good as the likeness of the new images to these: another camera, hospital or season
 # may need a new calibrator at least (`model.calibrated(PlattScaling(), new_data)`).
+#
+# `predict` flags what is unlike the training images, in the column `unlike_training`: their features lie further
+# from the mean of the training images, by Mahalanobis' distance with a shrunk covariance {cite}`ledoit2004`, than
+# those of 99 % of validation images. Of held-out images like these one in a hundred is flagged. Of what a model of
+# photographed faces was shown, it flags all noise and all animals and vehicles, most faces whose parts are shuffled,
+# covered or inverted, fewer that lie on their side, and hardly any that hang upside down, are cut at the eyes or come
+# from another collection: no flag does not mean that the model may be believed. Of an ensemble, `lowest_member` and
+# `highest_member` say how far its networks are apart.
 
 # %% [markdown]
 # ## What it looks at

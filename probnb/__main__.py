@@ -41,7 +41,9 @@ def _predict(given):
     probnb.images.model.save_model.
 
     Writes CSV to standard output, one image a line: path, probability, and a reason in place of the
-    probability where an image cannot be read. Progress and a summary go to standard error.
+    probability where an image cannot be read; of an ensemble what its lowest_member and its
+    highest_member say; and unlike_training, 1 for an image that is further from the training images
+    than 99 % of validation images are. Progress and a summary go to standard error.
 
     Two examples:
       python -m probnb predict model/ new_images/ > predictions.csv
@@ -55,6 +57,7 @@ def _predict(given):
     """
     from .calibrators.base_rate import as_rate
     from .images.model import load_model
+    from .images.novelty import UNLIKE
     from .images.predict import at_base_rate, image_entries, predict_entries
 
     if given.batch_size < 1:
@@ -66,20 +69,26 @@ def _predict(given):
     total, entries = image_entries(given.images, given.key)
     rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
     first = next(rows)  # nothing is written where nothing can be done
-    rows, bad = tqdm(chain([first], rows), total=total, unit="image", disable=given.quiet), []
+    rows = tqdm(chain([first], rows), total=total, unit="image", disable=given.quiet)
+    bad, unlike = [], []
     if rate is not None:
         rows, text = at_base_rate(model, rows, rate)
         print(text, file=sys.stderr)
 
     def write(file):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("path", "probability", "reason"))
-        for name, p, reason in rows:
-            writer.writerow((name, "" if p is None else repr(p), reason or ""))
-            bad.extend([name] * (p is None))
+        writer = csv.DictWriter(file, [*first], lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row)
+            bad.extend([row["path"]] * (row["probability"] is None))
+            unlike.append(row.get(UNLIKE) or 0)
 
     _write(output, write)
     print(f"{total - len(bad):,} of {total:,} images predicted.", file=sys.stderr)
+    told = "None is flagged as unlike the training images, of which the model has no summary."
+    if UNLIKE in first:
+        told = f"{sum(unlike):,} are unlike the training images ({UNLIKE}); by chance 1 in 100 is."
+    print(told, file=sys.stderr)
     return 0 if not bad else 1 if len(bad) == total else 3
 
 

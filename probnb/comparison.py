@@ -130,5 +130,6 @@ class Comparison:
         if method is None:
             choice = self.choose()
             method = choice.index[choice["chosen"]][0]
-        save_model(folder, self.models[check_choice(method, self.models, "method")].model)
+        model = self.models[check_choice(method, self.models, "method")].model
+        save_model(folder, model.summarized(self.splits, self.device))
         return method

@@ -9,11 +9,17 @@ from .. import __version__
 from ..report.judge import LARGEST
 from ..report.tell import calibration_cells, group_cells, metric_cells
 from ..text import escape, fenced, listed
+from .novelty import UNLIKE
 
 __all__ = ["FEW", "model_card"]
 
 FEW = 50
 """A group with fewer test rows is counted, not named: it may be a person."""
+
+FLAGGED = (
+    f"`predict` says 1 in the column {UNLIKE} of an image whose features are further from the \
+training images than those of 99 % of validation images; what it says 0 of may be unlike them too."
+)
 
 _RECORD = ("source", "settings", "seed", "device", "precision", "cpu_seconds", "python", "commit")
 
@@ -50,7 +56,7 @@ def model_card(model, data="", choice=None, report=None, command=None):
     parts = {"Data": data, "Network and training": _list(network)}
     limits = [
         "Images unlike these: another camera, place or season, or chosen in another way. Nothing "
-        "here was measured on such.",
+        "here was measured on such. " + (FLAGGED if model.summary else ""),
         f"Images whose point is lost at {size}, the size that all are brought to.",
     ]
     if choice is not None:

@@ -28,6 +28,7 @@ from ..pretrained.backbone import portable
 from ..training.batches import full_precision, make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 from .card import model_card
+from .novelty import UNLIKE, distances, listen, summarize
 from .predict import image_entries, predict_images
 
 __all__ = [
@@ -39,8 +40,11 @@ __all__ = [
     "save_model",
 ]
 
-FORMAT = 2
-RECORD, CARD = "model.json", "MODEL_CARD.md"
+FORMAT = 3
+READ = (2, FORMAT)
+"""Formats that are read: 2 has no summary of the training images."""
+
+RECORD, CARD, SUMMARY = "model.json", "MODEL_CARD.md", "training.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,8 @@ class KeptModel:
         What happens to an image that is not square.
     record : dict
         Provenance: anything that JSON can hold.
+    summary : dict of str to torch.Tensor, optional
+        Of the features of its training images, see `summarized`.
 
     Examples
     --------
@@ -83,6 +89,7 @@ class KeptModel:
     size: int | None = None
     aspect: str = "crop"
     record: dict = field(default_factory=dict)
+    summary: dict | None = None
     _built: dict = field(default_factory=dict, init=False, repr=False)
 
     def predict(self, inputs, device="auto", batch_size=256):
@@ -115,8 +122,43 @@ class KeptModel:
             return softmax(logits, axis=2)[:, :, 1].mean(axis=0)
         return self.calibrator.predict_proba(map_input(logits))[:, 1]
 
+    def describe(self, inputs, device="auto", batch_size=256):
+        """Return the probability of each row and what else there is to say of it.
+
+        Parameters
+        ----------
+        inputs, device, batch_size
+            As for `predict`.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n,)
+            By the names in `columns`: the lowest and the highest member of an ensemble are
+            calibrated as their average is; 1 is unlike the training images, further from them
+            than 99 % of validation images are.
+        """
+        logits, features = self._look(inputs, device, batch_size)
+        told = [self.probabilities(logits)]
+        if len(logits) > 1:
+            each = [self.probabilities(np.array([z, z])) for z in logits]
+            told += [np.min(each, axis=0), np.max(each, axis=0)]
+        if self.summary:
+            beyond = distances(self.summary, features) > float(self.summary["limit"])
+            told.append(beyond.astype(int))
+        return dict(zip(self.columns, told))
+
+    @property
+    def columns(self):
+        """What `describe` tells, by name: the probability, of ensembles a range, and the flag."""
+        ends, flag = ("lowest_member", "highest_member"), (UNLIKE,)
+        return "probability", *ends * (len(self.members) > 1), *flag * bool(self.summary)
+
     def logits(self, inputs, device="auto", batch_size=256):
         """Return the logits of each member before calibration, (members, n, 2)."""
+        return self._look(inputs, device, batch_size)[0]
+
+    def _look(self, inputs, device="auto", batch_size=256):
+        """Logits, and what the first member's fully connected layers make them of."""
         data = inputs
         if not isinstance(data, ProbabilityData):
             data = ProbabilityData(inputs, torch.zeros(len(inputs)))
@@ -127,15 +169,18 @@ class KeptModel:
             size = f"{self.size} x {self.size}"
             raise ValueError(f"inputs must be uint8 of {size} pixels; got {kind} of {sides}.")
         if not len(data):
-            return np.zeros((len(self.members), 0, 2))
+            return np.zeros((len(self.members), 0, 2)), torch.zeros(0, 1)
         if device not in self._built:
-            fabric = make_fabric(device, "32-true")
-            self._built[device] = fabric, [fabric.setup(net) for net in self.networks()]
-        fabric, networks = self._built[device]
+            fabric, networks = make_fabric(device, "32-true"), self.networks()
+            seen = listen(networks[0])
+            self._built[device] = fabric, [fabric.setup(net) for net in networks], seen
+        fabric, networks, seen = self._built[device]
+        seen.clear()
         data = replace(data, scale=self.scale).to(fabric.device)
         with full_precision():
             logits = [predict_logits(fabric, net, data, batch_size) for net in networks]
-        return np.array([z.cpu().double().numpy() for z in logits])
+        logits = np.array([z.cpu().double().numpy() for z in logits])
+        return logits, torch.cat(seen) if seen else torch.zeros(len(data), 0)
 
     def crossing(self, threshold, mean=None):
         """Return the log-odds (of an ensemble's mean) from which on at least `threshold` is said.
@@ -160,6 +205,11 @@ class KeptModel:
         calibrator = calibrator.fit(x, data.outcomes.cpu().numpy(), **given)
         record = self.record | {"calibrated": data.digest, "rate": base_rate(data)}
         return replace(self, calibrator=calibrator, record=record)
+
+    def summarized(self, splits, device="auto"):
+        """Return the same model with a summary of its training data, see `novelty.summarize`."""
+        train, val = (self._look(part, device)[1] for part in (splits.train, splits.val))
+        return replace(self, summary=summarize(train, val))
 
 
 def base_rate(data):
@@ -279,6 +329,8 @@ def _refuse_held(folder, own, names=()):
 def _write(folder, model):
     for i, weights in enumerate(model.members):
         store.save(folder / f"member-{i}.safetensors", weights, {"member": i})
+    if model.summary:
+        store.save(folder / SUMMARY, model.summary, {})
     # The weights of a backbone are here; the folders of their file are of this system.
     settings = {k: portable(v) if k == "backbone" else v for k, v in model.network.settings}
     content = {
@@ -328,7 +380,7 @@ def load_model(folder):
             raise ValueError(f"model: {path} is damaged; copy it again from where it came.")
     calibrator, scale = record["calibrator"], record["scale"]
     shape = (1, -1) if record["size"] is None else (1, -1, 1, 1)
-    members = [f"member-{i}.safetensors" for i in range(len(record["files"]))]
+    members = [f"member-{i}.safetensors" for i in range(len(record["weights"]))]
     return KeptModel(
         network(record["network"]["name"], **record["network"]["settings"]),
         tuple(store.load(folder / name)[0] for name in members),
@@ -338,6 +390,7 @@ def load_model(folder):
         record["size"],
         record["aspect"],
         record["record"],
+        store.load(folder / SUMMARY)[0] if SUMMARY in record["files"] else None,
     )
 
 
@@ -351,7 +404,7 @@ def _read_record(path):
         damaged = True
     if damaged:
         raise ValueError(f"model: {path} is damaged or was edited: its checksum does not fit.")
-    if record["format"] != FORMAT:
+    if record["format"] not in READ:
         raise ValueError(
             f"model: {path} was written by probnb {record['version']}, which has another format "
             f"than this, {__version__}: read it with that version."

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 
 from ..calibrators.base_rate import at_rate, estimate_rate, rate_interval
@@ -53,19 +54,25 @@ def predict_images(model, images, device="auto", batch_size=256, key=None):
     ValueError
         If it holds no images at all.
     """
-    _, entries = image_entries(images, key)
-    yield from predict_entries(model, entries, device, batch_size)
+    for row in predict_entries(model, image_entries(images, key)[1], device, batch_size):
+        yield row["path"], row["probability"], row["reason"]
 
 
 def predict_entries(model, entries, device="auto", batch_size=256):
-    """As `predict_images`, for the entries that `image_entries` found."""
+    """Yield a dict for each of the entries that `image_entries` found.
+
+    It has ``path``, ``probability`` and ``reason``, as `predict_images` gives them, and what else
+    `KeptModel.describe` says of an image, None where it cannot be read.
+    """
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
     for block in prepared(model, entries, batch_size):
         good = [image for _, image, _ in block if image is not None]
-        p = iter(model.predict(np.stack(good), device, batch_size) if good else ())
+        told = model.describe(np.stack(good), device, batch_size) if good else {}
+        told = iter(pd.DataFrame(told).to_dict("records"))
         for name, image, reason in block:
-            yield name, None if image is None else float(next(p)), reason
+            values = dict.fromkeys(model.columns) if image is None else next(told)
+            yield {"path": name, "probability": None, "reason": reason} | values
 
 
 def at_base_rate(model, rows, rate):
@@ -83,7 +90,7 @@ def at_base_rate(model, rows, rate):
     Returns
     -------
     rows : iterable
-        Names, probabilities, reasons.
+        As they were, with other probabilities.
     text : str
         The rate, with its interval where it is estimated.
     """
@@ -92,15 +99,18 @@ def at_base_rate(model, rows, rate):
         raise ValueError("rate must not be given: the model does not say for which it was made.")
     if rate == "estimate":
         rows = list(rows)
-        p = np.array([p for _, p, _ in rows if p is not None])
+        p = np.array([row["probability"] for row in rows if row["probability"] is not None])
         if len(p) < FEWEST:
             raise ValueError(f"rate: to estimate it takes {FEWEST} images; got {len(p)}.")
         rate = estimate_rate(p, old)
         ends = " [{:.4g}, {:.4g}]".format(*rate_interval([(p, old)] * 200))
         if not 0 < rate < 1:
             raise ValueError(f"rate must be in (0, 1); estimated: {rate:g}{ends}. Give a number.")
-    rows = ((name, p and float(at_rate(p, old, rate)), why) for name, p, why in rows)
-    return rows, f"Base rate: {rate:.4g}{ends} in place of {old:.4g}."
+
+    def moved(row):  # its numbers with a fraction are probabilities
+        return {k: at_rate(v, old, rate) if isinstance(v, float) else v for k, v in row.items()}
+
+    return map(moved, rows), f"Base rate: {rate:.4g}{ends} in place of {old:.4g}."
 
 
 def prepared(model, entries, batch_size=256):

@@ -294,7 +294,6 @@ def test_help_explains():
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for words in ("model.json", "CSV", "examples:", "exit status", "--device"):
         assert words in said
-        assert words in said
 
 
 def test_crossing_is_where_the_kept_probability_reaches_a_threshold():
@@ -463,16 +462,20 @@ def test_another_base_rate(saved, tmp_path, capsys):
 
 def test_a_rate_is_estimated_from_enough_images_by_a_model_that_says_its_own(model):
     p = np.r_[np.full(70, 0.2), np.full(30, 0.8)]
-    rows = [(str(k), x, None) for k, x in enumerate(p)] + [("cut.png", None, "cut")]
+    rows = [{"path": str(k), "probability": x, "unlike_training": 1} for k, x in enumerate(p)]
+    rows += [{"path": "cut.png", "probability": None, "reason": "cut"}]
     there = replace(model, record={"rate": 0.5})
     found, text = at_base_rate(there, rows, "estimate")
     assert text.startswith("Base rate: 0.1667 [0.0") and text.endswith("in place of 0.5.")
-    assert [*found][-1] == ("cut.png", None, "cut")
+    first, *_, last = found
+    assert last == rows[-1]
+    assert first == rows[0] | {"probability": pytest.approx(0.2 / (0.2 + 0.8 * 5))}
+    far = [row | {"probability": row["probability"] / 9} for row in rows[:100]]
     for wrong, held, words in (
         (replace(model, record={}), rows, "does not say"),
         (there, rows[:29], "to estimate it takes 30 images; got 29"),
         (there, rows[:70] + rows[-1:], "must differ between rows"),
-        (there, [(k, x / 9, None) for k, x, _ in rows[:100]], r"rate must be in \(0, 1\)"),
+        (there, far, r"rate must be in \(0, 1\)"),
     ):
         with pytest.raises(ValueError, match=words):
             at_base_rate(wrong, held, "estimate")
