@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from probnb.watch.sequential import Watch, odds, stake
+from probnb.watch.sequential import ALTERNATIVES, odds, stake
 
 SAID = np.linspace(0.05, 0.95, 181)
 """Predictions of the streams, each as likely as any other."""
@@ -51,7 +51,8 @@ def first_alarms(world, streams=1000, rows=10_000, seed=0):
     stops once every watch has raised its alarm.
     """
     rng, payout = np.random.default_rng(seed), np.stack([odds(0 * SAID + y, SAID) for y in (0, 1)])
-    weights, log_e = np.tile(Watch().weights, (streams, 1)), np.zeros(streams)
+    weights = np.full((streams, len(ALTERNATIVES)), 1 / len(ALTERNATIVES))
+    log_e = np.zeros(streams)
     sums = variances = np.zeros((2, streams))
     first = np.full((3, streams), np.nan)
     for row in range(1, rows + 1):

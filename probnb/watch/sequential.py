@@ -36,7 +36,7 @@ SHARE = 0.25
 
 @dataclass(frozen=True)
 class Watch:
-    """What a watch has come to, and all it needs to go on.
+    """What a watch has come to.
 
     Attributes
     ----------
@@ -48,18 +48,12 @@ class Watch:
         Natural logarithm of e; infinite once something came true that was called impossible.
     alarm : int or None
         The first row, counted from 1, after which e was 1 / alpha or more. It stays.
-    weights : tuple of float
-        How the money is spread over `ALTERNATIVES`.
     """
 
-    alpha: float = 0.05
-    rows: int = 0
-    log_e: float = 0.0
-    alarm: int | None = None
-    weights: tuple = (1 / len(ALTERNATIVES),) * len(ALTERNATIVES)
-
-    def __post_init__(self):
-        check_number(self.alpha, "alpha", 0, 1, exclusive=True)
+    alpha: float
+    rows: int
+    log_e: float
+    alarm: int | None
 
 
 def odds(y, p):
@@ -80,7 +74,7 @@ def stake(weights, odds, row):
     return growth, won * ((1 - share) / growth)[..., None] + share / len(ALTERNATIVES)
 
 
-def watch(y_true, y_prob, alpha=0.05, before=None):
+def watch(y_true, y_prob, alpha=0.05):
     """Test as outcomes arrive whether the probabilities can be believed.
 
     Parameters
@@ -91,21 +85,19 @@ def watch(y_true, y_prob, alpha=0.05, before=None):
         account: rows that one event decides are one row. There are no weights: a row is a bet.
     alpha : float, default=0.05
         Probability of a false alarm, whenever one looks.
-    before : Watch, optional
-        What the rows before have come to; the numbers are those of one pass, to the last bit.
 
     Returns
     -------
     now : Watch
         After the last row; ``alarm`` is None as long as calibration is believable.
     table : DataFrame
-        A line for each of these rows: index ``row``, from 1; ``log_e``; ``intercept`` and
+        A line for each row: index ``row``, from 1; ``log_e``; ``intercept`` and
         ``slope`` of the logit, the mean of the alternatives by the money that is on them.
 
     Raises
     ------
     ValueError
-        If outcomes or probabilities are no such, or `alpha` is another than before.
+        If outcomes, probabilities or `alpha` are no such.
 
     Examples
     --------
@@ -120,24 +112,17 @@ def watch(y_true, y_prob, alpha=0.05, before=None):
     inf
     """
     y, p = check_pair(y_true, y_prob)
-    before = before or Watch(alpha)
-    if alpha != before.alpha:
-        raise ValueError(
-            f"alpha must stay {before.alpha:g}, as it was at the first row: to choose it after "
-            f"looking would void the test; got {alpha!r}."
-        )
+    alpha = check_number(alpha, "alpha", 0, 1, exclusive=True)
     bets = np.append(np.flatnonzero(p == 1 - y), len(y))[0]  # then nobody is left to bet with
-    bets = 0 if before.log_e == np.inf else bets
     growth, means = np.full(len(y), np.inf), np.full((len(y), 2), np.nan)
-    weights, chart = np.array(before.weights), ALTERNATIVES.copy()
+    weights, chart = np.full(len(ALTERNATIVES), 1 / len(ALTERNATIVES)), ALTERNATIVES.copy()
     chart[:, 1] = np.log(chart[:, 1])  # on this scale the slopes are even
     for part in np.array_split(np.arange(bets), bets // 4096 + 1):
         for k, line in zip(part, odds(y[part], p[part])):
-            growth[k], weights = stake(weights, line, before.rows + k + 1)
+            growth[k], weights = stake(weights, line, k + 1)
             means[k] = weights @ chart
-    log_e = np.cumsum(np.append(before.log_e, np.log(growth)))[1:]
-    row = np.arange(before.rows, before.rows + len(y)) + 1
-    alarm = before.alarm or next(iter(row[log_e >= -np.log(alpha)].tolist()), None)
-    now = Watch(alpha, int(row[-1]), float(log_e[-1]), alarm, tuple(weights.tolist()))
+    log_e, row = np.cumsum(np.log(growth)), np.arange(len(y)) + 1
+    alarm = next(iter(row[log_e >= -np.log(alpha)].tolist()), None)
     columns = {"log_e": log_e, "intercept": means[:, 0], "slope": np.exp(means[:, 1])}
-    return now, pd.DataFrame(columns, index=pd.Index(row, name="row"))
+    table = pd.DataFrame(columns, index=pd.Index(row, name="row"))
+    return Watch(alpha, len(y), float(log_e[-1]), alarm), table

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from probnb.watch.sequential import ALTERNATIVES, SHARE, Watch, odds, watch
+from probnb.watch.sequential import ALTERNATIVES, SHARE, odds, watch
 
 
 def forecast(past):
@@ -42,26 +42,18 @@ def test_against_the_sum_over_all_ways_to_move_the_money():
     assert watch(y, p)[0].log_e == pytest.approx(np.log(wealth.sum()), abs=1e-12)
 
 
-def test_rows_that_arrive_in_parts_give_the_numbers_of_one_pass():
+def test_an_alarm_stays_where_it_was():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.05, 0.95, 6000)
     y = (rng.random(6000) < np.clip(p + 0.06, 0, 1)).astype(int)
-    whole, table = watch(y, p)
-    assert whole.alarm and len(table) == whole.rows == 6000
-    assert (
-        table["log_e"].iloc[whole.alarm - 1] >= np.log(20) > table["log_e"][: whole.alarm - 1].max()
-    )
-    now = None
-    for part in np.split(np.arange(6000), [1, 2, 700, whole.alarm - 1, whole.alarm, 4999]):
-        now, lines = watch(y[part], p[part], before=now)
-        assert lines.equals(table.loc[part + 1])  # to the last bit
-    assert now == whole
-    later, _ = watch(np.arange(4000) % 10 < 3, np.full(4000, 0.3), before=now)
-    assert later.alarm == now.alarm  # it stays
-    y, p = [0, 1, 1, 0], [0.2, 0.0, 0.5, 0.5]  # refuted in the first part
-    whole, table = watch(y, p)
-    now, lines = watch(y[2:], p[2:], before=watch(y[:2], p[:2])[0])
-    assert now == whole and lines.equals(table[2:])
+    now, table = watch(y, p)
+    at, log_e = now.alarm, table["log_e"]
+    assert len(table) == now.rows == 6000
+    assert log_e.iloc[at - 1] >= np.log(20) > log_e[: at - 1].max()
+    for rows in (at - 1, at, 4999):  # the numbers of the first rows are those of all, to the bit
+        less, lines = watch(y[:rows], p[:rows])
+        assert lines.equals(table[:rows]) and less.alarm == (at if rows >= at else None)
+    assert watch(np.r_[np.ones(200), np.arange(4000) % 10 < 3], np.full(4200, 0.3))[0].alarm < 30
 
 
 def test_certainty():
@@ -71,7 +63,6 @@ def test_certainty():
     assert now.alarm is None
     now, table = watch([0, 1, 1, 1], [0.0, 1.0, 0.0, 0.5])
     assert np.isinf(table["log_e"]).tolist() == [False, False, True, True] and now.alarm == 3
-    assert np.isinf(watch([1, 0], [0.5, 0.5], before=now)[0].log_e)
     for p in (5e-324, 1 - 2**-53):
         assert np.isfinite(watch([p < 0.5], [p])[0].log_e)  # all but certain, and wrong
 
@@ -104,8 +95,6 @@ def test_the_forecaster_is_an_alternative_and_odds_are_fair():
 def test_bad_input():
     with pytest.raises(ValueError, match=r"alpha must be a finite number in \(0, 1\); got 1.5"):
         watch([0], [0.5], alpha=1.5)
-    with pytest.raises(ValueError, match=r"alpha must stay 0.05.*got 0.01"):
-        watch([0], [0.5], alpha=0.01, before=Watch())
     with pytest.raises(ValueError, match="y_prob must hold probabilities"):
         watch([0], [1.5])
     with pytest.raises(ValueError, match="at least one row"):
