@@ -1,9 +1,10 @@
 """What the features of a pretrained network cost, an image: the page Results counts it in.
 
-Writes ``results/derived/extraction.csv`` where there is none: delete it to measure anew, with one
-thread (``OMP_NUM_THREADS=1``).
+``PROBNB_KEEP=1 OMP_NUM_THREADS=1 python -m pytest benchmarks/test_extraction.py`` keeps it as the
+derived table ``extraction``.
 """
 
+import os
 import time
 from pathlib import Path
 
@@ -12,10 +13,10 @@ import torch
 
 from probnb.pretrained.backbone import Backbone
 from probnb.pretrained.features import extract
-from probnb.store import machine
+from probnb_book.authors import keep
 
 IMAGES = 1024
-DERIVED = Path(__file__).resolve().parents[1] / "results" / "derived"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def test_features_of_an_image(tmp_path):
@@ -23,7 +24,7 @@ def test_features_of_an_image(tmp_path):
     backbone, start = Backbone("lite0"), time.process_time()
     extract({"images": noise}, backbone, tmp_path, progress=False)
     each = (time.process_time() - start) / IMAGES
-    line = {"images": IMAGES, "cpu_seconds_each": each, **machine()}
     print(f"\n{1000 * each:.1f} processor ms an image")
-    if not (path := DERIVED / "extraction.csv").exists():
-        pd.DataFrame([line]).to_csv(path, index=False)
+    if os.environ.get("PROBNB_KEEP"):
+        table = pd.DataFrame([{"images": IMAGES, "cpu_seconds_each": each}])
+        keep(table, RESULTS, "extraction", "python -m pytest benchmarks/test_extraction.py")

@@ -75,7 +75,7 @@ ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of 
 # the differences of seeds holds all of these; with three seeds it is wide, as it should be. Where many
 # differences stand side by side, one in twenty leaves 0 out by chance: Holm's correction says which stand out
 # all the same. Drawn faces are 1,000 to train on, 16 pixels wide; photographs are UTKFace's 16,640, 32 pixels.
-# All $\mathrm{MSE}_p$ are times 100. The tables lie in `results/ablations`, with a record of each seed;
+# All $\mathrm{MSE}_p$ are times 100. The tables lie in `results/ablations.parquet`, with a record of each seed;
 # `python -m probnb_book train ablations NAME` makes any of them again, and `--data-dir` and `--profile cpu` take
 # the photographs. What this very page has trained stands [at its end](ablations-trained).
 #

@@ -39,7 +39,7 @@ folders = (
 
 from probnb.metrics import holm
 from probnb.plots import forest, use_style
-from probnb_book import evidence, interactive, posthoc, power
+from probnb_book import evidence, interactive, posthoc, power, storage
 from probnb_book import results as tables
 from probnb_book.claims import stored_runs
 from probnb_book.claims.statistics import of_run
@@ -256,7 +256,7 @@ tables.show(shown) if len(shown) else None
 # %% tags=["hide-input"]
 from probnb.methods import METHODS
 
-study = pd.read_parquet(runs_dir.parent / "results" / "instructions" / "study.parquet")
+study = storage.read(runs_dir.parent / "results", "machines", "instructions")
 study["error"] = 100 * study["mse_p"]
 rows = (
     study[~study["row"].str.startswith("member")]

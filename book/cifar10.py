@@ -66,8 +66,9 @@ results_dir = results_path(results_dir)
 
 import pandas as pd
 
-from probnb.experiment.results import find_runs, on_test, read_results
+from probnb.experiment.results import on_test
 from probnb.plots import forest, use_style
+from probnb_book import storage
 from probnb_book.cifar10 import study, tasks
 
 use_style()
@@ -101,7 +102,7 @@ ax = forest(
 # see oriented gradients (how strong the edges are in each direction, in each part of the picture), with 4,000
 # pictures to train on, 12,000 for FER+. All networks are judged by people whose answers they never saw. FER+
 # {cite}`barsoum2016` has ten judges a face, CIFAR-10H {cite}`peterson2019` fifty a picture. The tables lie in
-# `results/cifar10`; `python -m probnb_book train cifar10 ferplus neutral --data-dir ...` makes one of
+# `results/votes.parquet`; `python -m probnb_book train cifar10 ferplus neutral --data-dir ...` makes one of
 # them again. Nothing of the pictures or votes is kept, and no face is shown. All $\mathrm{MSE}_p$ are times 100.
 #
 # Of the fourteen intervals of CaPE none leaves 0 out. Of the ensemble's eight do, where chance would give one; after
@@ -157,8 +158,8 @@ ax = forest(study.differences(rule, shown), xlabel="MSE$_p$ less that of CE earl
 
 # %% tags=["hide-input"]
 paper = study.paper_ratios()
-first = find_runs([kept], "cifar10", task="rule", data="cifar10", inputs="gradients")[0]
-seen = read_results(first).predictions
+first = storage.find_runs([kept], "cifar10", task="rule", data="cifar10", inputs="gradients")[0]
+seen = storage.read_results(first).predictions
 ratios = study.kl_ratios(seen["p"], seen[["ce"]]).pivot(
     index="clip", columns="direction", values="ratio"
 )
@@ -249,7 +250,7 @@ table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3
 # together, and no map gains anything from any of them.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot on FER+ by number of pictures: training on more votes a picture less training on one, with intervals over seeds."}}
-votes = pd.read_csv(kept / "cifar10" / "votes.csv")
+votes = storage.read(kept, "votes", "calibrators", "calibrators")
 shown = votes.query("data == 'ferplus' and less == 'nothing'").sort_values("images")
 shown = shown.assign(
     where=[f"{n} pictures, {m}" for m, n in zip(shown["calibrator"], shown["images"])]

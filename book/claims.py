@@ -97,8 +97,8 @@ asked[["number", "claim", "asked", "bound", "verdict"]].style.hide(axis="index")
 # authors' patients, radar maps and scenes cannot be had; and one training of a row says next to nothing, so
 # that seeds cost most of the time. **What it cost** stands in each claim: processor hours of the trainings that it was
 # put to, which the claims share. **Left out of verdicts** are stored trainings whose settings differ from the main
-# ones: other grids of CaPE's rates and schedules, the demonstration's long fine-tuning, larger pictures; and one older
-# run on mirrored faces, whose predictions are of another recipe. Nothing was left out for what it gave.
+# ones: other grids of CaPE's rates and schedules, the demonstration's long fine-tuning, larger pictures. Nothing was
+# left out for what it gave.
 
 # %% tags=["remove-input", "hide-output"]
 import pandas as pd

@@ -36,11 +36,11 @@ from probnb_book.notebook import check_parameters, results_path, smoke
 check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
 import pandas as pd
 
-from probnb.experiment.results import on_test, read_results
+from probnb.experiment.results import on_test
 from probnb.methods import METHODS
 from probnb.plots import reliability_grid, use_style
 from probnb.validation import check_choices, check_integer
-from probnb_book import estimators
+from probnb_book import estimators, storage
 from probnb_book import metrics as chapter
 from probnb_book import simulated_streams as chapter_watch
 from probnb_book.authors import derived
@@ -332,7 +332,7 @@ None if judged is None else estimators.summary_table(estimators.summary(judged))
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of stored predictions of one scenario, a panel a row, with the true probability of each test face."}}
 from probnb_book import interactive
 
-test = on_test(read_results(first[scenarios[0]]).predictions)
+test = on_test(storage.read_results(first[scenarios[0]]).predictions)
 rows = [row for row in interactive.ROWS if row in test]
 shown = test[rows].rename(columns=lambda row: METHODS[row].label)
 axes = reliability_grid(test["y"], shown, p=test["p"], bins=bins, columns=3)

@@ -100,7 +100,7 @@ runs = {
 stored = {name: study.score(found, replicates) for name, found in runs.items()}
 rows = {name: pd.concat(study.test_rows(found)) for name, found in runs.items()}
 lung, table_of_lung, pooled = (
-    study.read_study(project / "cancer" / name) for name in ("lung", "clinical", "all")
+    study.read_study(project, name) for name in ("lung", "clinical", "all")
 )
 
 # %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of differences in Brier score on rain, simulated traffic, simulated slides and lung patients: all intervals that compare CaPE hold 0."}}

@@ -13,6 +13,7 @@ COMMANDS = {
     "claims": "claims",
     "costs": "costs",
     "estimators": "estimators",
+    "keep": "storage",
     "ladder": "ladder",
     "publish": "publish",
     "train": "studies",

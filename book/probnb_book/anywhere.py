@@ -32,6 +32,7 @@ from probnb.experiment.run import run_jobs
 from probnb.metrics import mse_p
 from probnb.validation import check_choices
 
+from . import storage
 from .data.faces import load_faces
 from .notebook import results_path
 
@@ -166,36 +167,38 @@ STUDIES = {
 
 
 def run_study(name, machines, seeds):
-    """Call a study's function for each machine and seed, each in a process of its own."""
-    tables = []
+    """Call a study's function for each machine and seed, each in a process of its own.
+
+    Returns
+    -------
+    dict of str to (dict, dict of str to DataFrame)
+        Runs, as `probnb_book.storage.keep` takes them.
+    """
+    runs = {}
     for machine, seed in product(machines, seeds):
         environment = os.environ | {"OMP_NUM_THREADS": "1"} | MACHINES[machine]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "table.parquet")
             code = f"from {STUDIES[name]}; study({seed}).to_parquet({str(path)!r})"
             subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-            tables.append(pd.read_parquet(path).assign(machine=machine, seed=seed))
-    return pd.concat(tables, ignore_index=True)
+            table = pd.read_parquet(path).assign(machine=machine, seed=seed)
+        record = {"study": name, **store.machine()}
+        runs[f"{name} {machine} seed{seed}"] = record, {name: table}
+    return runs
 
 
 def main(arguments=None):
     """Build on some machines; end with 1 where a page failed or a verdict differs."""
     parser = argparse.ArgumentParser(prog="probnb_book anywhere", description=__doc__)
     parser.add_argument("machines", nargs="*", default=list(USUAL), help=", ".join(MACHINES))
-    parser.add_argument(
-        "--keep", help="folder for what the pages recorded, such as results/anywhere"
-    )
+    parser.add_argument("--keep", help="folder of results for what the pages recorded")
     parser.add_argument("--study", choices=list(STUDIES), help="train this instead, and keep it")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(7)))
     given = parser.parse_args(arguments)
     check_choices(given.machines, MACHINES, "machines")
     if given.study:
-        table = run_study(given.study, given.machines, given.seeds)
-        store.write_run(
-            Path(given.keep or "results", given.study),
-            {"study": table},
-            {"study": given.study, **store.machine()},
-        )
+        runs = run_study(given.study, given.machines, given.seeds)
+        storage.keep(given.keep or "results", "machines", runs)
         return 0
     words, wrong = {}, []
     for machine in given.machines:
@@ -204,10 +207,14 @@ def main(arguments=None):
         print(f"{machine}: {failed or f'{len(words[machine])} pages built'}", flush=True)
         wrong += [failed] if failed else []
         if given.keep:
-            said = {"machine": machine, **store.machine(), "findings": findings}
-            path = Path(given.keep, f"{re.sub('[^a-z0-9]+', '-', machine.lower())}.json")
-            text = json.dumps(said, indent=1)
-            store.replace_file(path, lambda path, text=text: path.write_text(text))
+            lines = [
+                {"page": page, "name": name, "value": json.dumps(value)}
+                for page, values in findings.items()
+                for name, value in values.items()
+            ]
+            said = {"machine": machine, **store.machine()}
+            run = said, {"findings": pd.DataFrame(lines)}
+            storage.keep(given.keep, "machines", {f"findings {machine}": run})
     different = differing(words)
     print("\n".join(different) or "No verdict differs.")
     return int(bool(wrong or different))

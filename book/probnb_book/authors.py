@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,9 @@ from sklearn.model_selection import StratifiedKFold
 from probnb.calibrators import PlattScaling, logits_from_probabilities
 from probnb.calibrators.gain_parts import gain_parts, ladder
 from probnb.metrics import evaluate
-from probnb.store import machine, replace_file
+from probnb.store import machine
+
+from . import storage
 
 SAVED = {
     "infinite": "resampled",
@@ -90,17 +91,15 @@ def authors_gains(folder):
 
 
 def derived(folders, name):
-    """Read ``derived/{name}.csv`` of the first folder of results that has it, None without."""
-    paths = [Path(folder) / "derived" / f"{name}.csv" for folder in folders]
-    return next((pd.read_csv(path) for path in paths if path.exists()), None)
+    """Read a derived table of the first folder of results that has it, None without."""
+    has = (f for f in folders if name in storage.records(f, "derived"))
+    return next((storage.read(folder, "derived", name, name) for folder in has), None)
 
 
 def keep(table, results, name, command, **facts):
-    """Write ``derived/{name}.csv`` of a folder of results, and its record beside it."""
-    path = Path(results) / "derived" / f"{name}.csv"
-    replace_file(path, lambda to: table.to_csv(to, index=False))
-    text = json.dumps({"command": command, **facts, **machine()}, indent=1) + "\n"
-    replace_file(path.with_suffix(".json"), lambda to: to.write_text(text))
+    """Keep a derived table in a folder of results, with its record."""
+    record = {"command": command, **facts, **machine()}
+    storage.keep(results, "derived", {name: (record, {name: table})})
 
 
 def main(arguments=None):

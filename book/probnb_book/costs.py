@@ -1,7 +1,7 @@
 """What to do instead: how far each row goes, from stopping early to fresh labels, and its cost.
 
 ``python -m probnb_book costs`` draws the README's picture. What features of a pretrained
-network cost, ``derived/extraction.csv``, is measured by ``benchmarks/test_extraction.py``.
+network cost, the derived table ``extraction``, is measured by ``benchmarks/test_extraction.py``.
 """
 
 from __future__ import annotations

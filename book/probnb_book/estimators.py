@@ -1,6 +1,6 @@
 """Which estimate of the calibration error to trust: estimates beside the error that p tells.
 
-``python -m probnb_book estimators`` writes ``derived/estimators.csv`` from the stored runs.
+``python -m probnb_book estimators`` makes the derived table ``estimators`` from stored runs.
 """
 
 from __future__ import annotations

@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 
 from probnb.experiment.profiles import GRID_FIELDS
-from probnb.experiment.results import find_runs, on_test, read_results
+from probnb.experiment.results import on_test
 from probnb.methods import METHODS
 from probnb.metrics import METRICS, Difference, bootstrap, difference
 from probnb.metrics.sample import check_sample
 
 from .published import published
+from .storage import find_runs, read_results
 
 __all__ = [
     "baseline_of",

@@ -13,11 +13,12 @@ import numpy as np
 from IPython.display import HTML
 from scipy.special import logit, stdtrit
 
-from probnb.experiment.results import on_test, read_results
+from probnb.experiment.results import on_test
 from probnb.methods import METHODS
 
 from . import evidence
 from .results import histories, label
+from .storage import read_results
 
 ROWS = ("ce", "ce_overfit", "platt", "cape_bin", "ensemble", "resampled")
 """Rows whose stored predictions can be turned."""

@@ -3,12 +3,16 @@
 Few trainings, and all of each: the logits of validation and test rows after every epoch are kept,
 so that any rule of keeping an epoch can be applied afterwards. An ensemble of any size needs no
 training of its own: M networks gain (1 - 1/M) V, with V half the mean squared disagreement of two.
+
+A seed is kept in the study ``ladder`` of the folder of results after each of its trainings. What
+ran elsewhere is added to it by ``python -m probnb_book keep``: a seed's table ``NAME.parquet`` in a
+folder ``ladder`` with its record ``NAME.json`` beside it, or, from another folder of results, the
+whole study ``ladder.parquet``; seeds of the same name are replaced, all others stay.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -25,6 +29,7 @@ from probnb.training.cape import CAPE, Calibrated
 from probnb.training.loop import fit
 from probnb.training.targets import Observed
 
+from . import storage
 from .data.faces import load_faces
 from .scenarios import SCENARIOS
 
@@ -218,20 +223,13 @@ def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=Fal
             "source": splits.source, "digest": splits.digest, "precision": setting.precision,
             **store.machine(), "cpu_seconds": seconds, "fits": fits,
         }  # fmt: skip
-        _write(Path(results, name), table.assign(**columns), record)
-
-
-def _write(path, predictions, record):
-    store.write_table(path.with_suffix(".parquet"), predictions)
-    text = json.dumps(record, default=store.plain, indent=1)
-    store.replace_file(path.with_suffix(".json"), lambda temporary: temporary.write_text(text))
+        kept = {name: (record, {"ladder": table.assign(**columns)})}
+        storage.keep(results, "ladder", kept)
 
 
 def read(name, folder):
     """Return a seed's record and its table of predictions, a column for each training's epoch."""
-    path = Path(folder, name)
-    record = json.loads(path.with_suffix(".json").read_text())
-    return record, pd.read_parquet(path.with_suffix(".parquet"))
+    return storage.records(folder, "ladder")[name], storage.read(folder, "ladder", "ladder", name)
 
 
 def kept(record, name):
@@ -251,7 +249,7 @@ def main(arguments=None):
     parser.add_argument("--fresh", action="store_true", help="labels drawn afresh as well")
     parser.add_argument("--mirror", action="store_true", help="only cross entropy, faces mirrored")
     parser.add_argument("--runs", default="runs/ladder", help="finished and unfinished trainings")
-    parser.add_argument("--results", default="results/ladder", help="what is kept with the book")
+    parser.add_argument("--results", default="results", help="what is kept with the book")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     for seed, scenario in product(given.seeds, given.scenarios):

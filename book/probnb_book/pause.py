@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 
 from probnb.metrics import difference
 
-from . import evidence
+from . import evidence, storage
 from .scenarios import SCENARIOS
 
 CONTROL = "ce_finetuned"
@@ -21,7 +19,7 @@ START = ["scenario", "size", "seed"]
 """What says from which network a fine-tuning starts."""
 
 COLUMNS = [*START, "row", "rate", "bins", "epoch", "calibration", "val_ce", "mse_p"]
-"""Of a study ``pause/NAME.parquet``: one line an epoch, 0 being the start. ``calibration`` is 1 for
+"""Of the study ``pause``: one line an epoch, 0 being the start. ``calibration`` is 1 for
 an epoch whose targets are not the outcomes; ``row`` may name any method, `CONTROL` among them."""
 
 NAMES = {"cape_bin": "CaPE (bin)", CONTROL: "the same without calibration"}
@@ -35,7 +33,7 @@ def fine_tunings(runs, folders=()):
     runs : DataFrame
         From `probnb.experiment.evidence.find`.
     folders : iterable of path-like, default=()
-        Folders of results whose studies ``pause/*.parquet`` are added.
+        Folders of results whose study ``pause`` is added.
 
     Returns
     -------
@@ -43,7 +41,7 @@ def fine_tunings(runs, folders=()):
         `COLUMNS`, with ``outcomes``, the epochs on outcomes so far, and ``error``, MSE_p times 100.
     """
     parts = [_of_run(line) for line in runs.itertuples()]
-    parts += [pd.read_parquet(p) for f in folders for p in sorted(Path(f).glob("pause/*.parquet"))]
+    parts += [storage.read(folder, "pause", "pause") for folder in folders]
     table = pd.concat(parts, ignore_index=True)[COLUMNS].sort_values(COLUMNS[:7])
     on_outcomes = (table["epoch"] > 0) & (table["calibration"] == 0)
     fits = [table[name] for name in COLUMNS[:6]]

@@ -25,7 +25,6 @@ __all__ = [
     "Results",
     "StoredRun",
     "collect",
-    "find_runs",
     "on_test",
     "read_results",
     "write_results",
@@ -351,43 +350,3 @@ def on_test(predictions):
     if "split" not in predictions:
         return predictions
     return predictions[predictions["split"] == "test"].reset_index(drop=True)
-
-
-def find_runs(folders, chapter, **wanted):
-    """Find the stored runs of a chapter, the best evidence first.
-
-    Parameters
-    ----------
-    folders : iterable of path-like
-        Folders of results, in which ``{chapter}/*/run.json`` record runs; need not exist.
-    chapter : str
-        Such as ``"synthetic"``.
-    **wanted
-        What a run's record must say, for example ``task="linear"``.
-
-    Returns
-    -------
-    list of StoredRun
-        Photographs before drawn faces, larger profiles before smaller ones, not altered before
-        altered, by seed, earlier folders before later ones.
-
-    Examples
-    --------
-    >>> find_runs(["no such folder"], "synthetic", task="linear")
-    []
-    """
-    found = []
-    for folder in folders:
-        for path in sorted((Path(folder) / chapter).glob("*/run.json")):
-            record = json.loads(path.read_text())
-            record["altered"] = bool(record.get("altered") or record.get("mirror"))
-            if all(record.get(key) == value for key, value in wanted.items()):
-                found.append(StoredRun(path.parent, record))
-    order = {profile: -place for place, profile in enumerate(PROFILES)}
-
-    def rank(run):
-        r = run.record
-        place = order.get(r["profile"], 1)
-        return (r["data"] in ("drawn", "simulated"), place, r["altered"], r["seed"])
-
-    return sorted(found, key=rank)

@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,7 +15,7 @@ from probnb.experiment.plan import job_key, lineage, plan
 from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS
 from probnb.training.targets import TARGETS, left_out
-from probnb_book import studies
+from probnb_book import storage, studies
 from probnb_book.ablations import figures, special, study
 from probnb_book.ablations.rows import STUDIES, Row, settings_of
 from probnb_book.data.faces import load_faces
@@ -94,23 +93,15 @@ def test_tables_are_kept_and_new_lines_replace_old(tmp_path):
 def test_a_later_seed_leaves_the_records_of_others_alone(tmp_path, monkeypatch):
     for commit, seeds in (("first", (0, 1)), ("second", (1, 2))):
         monkeypatch.setattr(study, "machine", lambda commit=commit: {"commit": commit})
-        path = study.write_study(made_up("weighted", seeds=seeds), tmp_path)
-    record = json.loads(path.with_suffix(".json").read_text())["linear-drawn-v3-quick"]["seeds"]
-    assert {seed: of["commit"] for seed, of in record.items()} == {
-        "0": "first",
-        "1": "second",
-        "2": "second",
+        study.write_study(made_up("weighted", seeds=seeds), tmp_path)
+    records = storage.records(tmp_path, "ablations")
+    name = "weighted-linear-drawn-v3-quick-seed{}"
+    assert {run: of["commit"] for run, of in records.items()} == {
+        name.format(0): "first",
+        name.format(1): "second",
+        name.format(2): "second",
     }
-    assert all(of["settings"]["width"] == 8 for of in record.values())
-
-
-def test_stored_tables_have_a_record_of_every_seed():
-    for path in (BOOK.parents[1] / "results" / "ablations").glob("*.csv"):
-        record = json.loads(path.with_suffix(".json").read_text())
-        runs = pd.read_csv(path).groupby(["scenario", "data", "profile", "seed"]).groups
-        for scenario, data, profile, seed in runs:
-            of = record[f"{scenario}-{data.replace(' ', '-')}-{profile}"]["seeds"][str(seed)]
-            assert {"commit", "date", "settings"} <= set(of)
+    assert all(of["settings"]["width"] == 8 for of in records.values())
 
 
 @pytest.mark.parametrize("name", STUDIES)

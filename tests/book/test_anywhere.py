@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from probnb_book import anywhere
+from probnb_book import anywhere, storage
 
 PAGE = "<table><tr><th>row</th><th></th></tr><tr><td><b>CaPE</b></td><td>{}</td></tr></table>"
 
@@ -93,8 +93,9 @@ def test_a_study_is_computed_as_each_machine_would(tmp_path, monkeypatch):
     monkeypatch.setitem(anywhere.STUDIES, "toy", "toy import study")
     assert anywhere.main(["this one", "AVX2", "--study", "toy", "--seeds", "1", "2",
                           "--keep", str(tmp_path)]) == 0  # fmt: skip
-    table = pd.read_parquet(tmp_path / "toy" / "study.parquet")
+    table = storage.read(tmp_path, "machines", "toy")
     assert table["said"].tolist() == ["best", "best", "avx2", "avx2"]
     assert table["value"].tolist() == [10, 20, 10, 20] == [10 * s for s in table["seed"]]
     assert set(table["machine"]) == {"this one", "AVX2"}
-    assert json.loads((tmp_path / "toy" / "run.json").read_text())["processor"]
+    records = storage.records(tmp_path, "machines")
+    assert len(records) == 4 and all(record["processor"] for record in records.values())

@@ -11,9 +11,9 @@ import torch
 
 from probnb import store
 from probnb.experiment.profiles import make_profile
-from probnb.experiment.results import find_runs, on_test, read_results
+from probnb.experiment.results import on_test
 from probnb.metrics.votes import check_votes
-from probnb_book import studies
+from probnb_book import storage, studies
 from probnb_book.cifar10 import study as command
 from probnb_book.cifar10.study import compared, differences, read_stored
 from probnb_book.cifar10.tasks import (
@@ -24,6 +24,7 @@ from probnb_book.cifar10.tasks import (
     train_task,
 )
 from probnb_book.data.voted_images import load_cifar10
+from probnb_book.storage import find_runs, read_results
 
 matplotlib.use("Agg")
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -101,14 +102,13 @@ def test_a_run_at_its_tasks_own_settings_is_not_altered(tmp_path):
 
 
 def test_stored_runs_are_named_by_the_same_rule():
-    for path in (RESULTS / "cifar10").glob("*/run.json"):
-        r = json.loads(path.read_text())
+    for run, r in storage.records(RESULTS, "cifar10").items():
         usual = asdict(task_settings(r["data"], r["profile"], r["inputs"]))
         usual = json.loads(json.dumps(usual, default=store.plain))
         # settings that came later were at their defaults
         altered = r["inputs"] != "gradients" or usual | r["settings"] != usual
         plain = "{task}-{data}-{profile}-seed{seed}".format(**r)
-        assert r["altered"] == altered and (path.parent.name == plain) != altered
+        assert r["altered"] == altered and (run == plain) != altered
 
 
 def test_pixels_go_to_a_resnet(tmp_path):
@@ -185,7 +185,7 @@ def test_published_comparison_is_the_one_that_the_votes_give(faces):
     tables = []
     for run in find_runs([faces / "results"], "cifar10", inputs="gradients"):
         task = load_task("ferplus", "neutral", faces, 60, 48, run.record["seed"])
-        kept = pd.read_parquet(run.directory / "predictions.parquet")
+        kept = read_results(run).predictions
         votes = task.votes.loc[kept["id"], ["k", "n"]].reset_index(drop=True)
         tables.append(pd.concat([kept, votes], axis=1).assign(y=task.splits.test.outcomes.numpy()))
         last = read_results(run).epochs.query("fit == 'ce'")["mse_p"].iloc[-1]

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from probnb.metrics import difference, ece, ece_debiased, ece_smooth
 from probnb_book import estimators, evidence
+from probnb_book.authors import derived
 from probnb_book.claims import stored_runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def test_maps_out_of_fold_find_a_shift_and_nothing_where_there_is_nothing():
 
 @pytest.fixture(scope="module")
 def table():
-    return pd.read_csv(ROOT / "results" / "derived" / "estimators.csv")
+    return derived([ROOT / "results"], "estimators")
 
 
 @pytest.fixture(scope="module")

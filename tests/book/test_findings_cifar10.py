@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 from scipy.special import entr
 from scipy.stats import ttest_1samp
 
-from probnb.experiment.results import find_runs, read_results
 from probnb.metrics import holm, mse_p
+from probnb_book.authors import derived
 from probnb_book.cifar10.study import (
     brier_follows,
     differences,
@@ -18,6 +18,7 @@ from probnb_book.cifar10.study import (
     paper_ratios,
     read_stored,
 )
+from probnb_book.storage import find_runs, read, read_results
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 STORED = read_stored(RESULTS)
@@ -166,7 +167,7 @@ def test_the_exception_of_cape():
 
 
 def test_votes():
-    votes = pd.read_csv(RESULTS / "cifar10" / "votes.csv")
+    votes = read(RESULTS, "votes", "calibrators", "calibrators")
     votes[["value", "low", "high"]] *= 100
     face, thing = (votes[votes["data"] == name] for name in ("ferplus", "cifar10h"))
 
@@ -220,7 +221,7 @@ def test_sizes():
 
 
 def test_features_of_a_pretrained_network():
-    table = pd.read_csv(RESULTS / "derived" / "pretrained.csv").query("study == 'FER+ neutral'")
+    table = derived([RESULTS], "pretrained").query("study == 'FER+ neutral'")
     gaps = table.set_index(["row", "less"])[["value", "low", "high"]].round(2)
     assert gaps.loc[("ce", "ce from scratch")].tolist() == [-2.17, -2.51, -1.83]
     assert gaps.loc[("ensemble", "ensemble from scratch")].tolist() == [-2.13, -2.48, -1.77]

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-import pandas as pd
+from probnb_book.authors import derived
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDY = pd.read_csv(ROOT / "results" / "derived" / "pretrained.csv").query("study == 'own images'")
+STUDY = derived([ROOT / "results"], "pretrained").query("study == 'own images'")
 
 
 def test_what_a_backbone_brings():

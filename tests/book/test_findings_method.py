@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-TABLE = pd.read_parquet(Path(__file__).resolve().parents[2] / "results" / "method/study.parquet")
+from probnb_book import storage
+
+TABLE = storage.read(Path(__file__).resolve().parents[2] / "results", "machines", "method")
 KEYS = ["machine", "seed", "start", "targets"]
 ERROR = TABLE.groupby([*KEYS, "epoch"])["MSE_p"].first().unstack("epoch")
 CALIBRATION, HALF, OUTCOMES = "calibration only", "every second epoch", "outcomes only"

@@ -1,20 +1,18 @@
 """Guards of what the appendix says of other processors."""
 
-import json
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from probnb_book import evidence
+from probnb_book import evidence, storage
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 @pytest.fixture(scope="module")
 def study():
-    return pd.read_parquet(RESULTS / "instructions" / "study.parquet")
+    return storage.read(RESULTS, "machines", "instructions")
 
 
 def test_five_seeds_on_three_machines(study):
@@ -33,24 +31,23 @@ def test_another_instruction_set_is_another_training(study):
 
 
 def test_one_stored_study_mixes_precisions():
-    mixed = []
-    for path in sorted((RESULTS / "ablations").glob("*.json")):
-        for kind, record in json.loads(path.read_text()).items():
-            counts = Counter(seed.get("precision") for seed in record["seeds"].values())
-            mixed += [(path.stem, kind, counts)] if len(counts) > 1 else []
-    counts = {"32-true": 2, "bf16-mixed": 1}
-    assert mixed == [("starts", "linear-utkface-cpu", counts)]
+    kinds = defaultdict(Counter)
+    for run, record in storage.records(RESULTS, "ablations").items():
+        kinds[run.rpartition("-seed")[0]][record.get("precision")] += 1
+    mixed = {kind: counts for kind, counts in kinds.items() if len(counts) > 1}
+    assert mixed == {"starts-linear-utkface-cpu": {"32-true": 2, "bf16-mixed": 1}}
     for chapter in ("synthetic", "cifar10", "real_world"):
         for group in evidence.kinds(evidence.find([RESULTS], chapter)):
             assert len({run.record.get("precision") for run in group["run"]}) == 1
 
 
 def test_lung_cancer_comes_back_in_bfloat16():
-    record = json.loads((RESULTS / "instructions" / "lung-again.json").read_text())
+    record = storage.records(RESULTS, "machines")["lung again"]
     assert record["stored"]["precision"] == record["again"]["precision"] == "bf16-mixed"
     assert record["stored"]["processor"] != record["again"]["processor"]
-    gaps = {row: abs(a - b) for row, (a, b) in record["cross entropy, stored and again"].items()}
-    assert max(gaps, key=gaps.get) == "mmce" and gaps.pop("mmce") > 0.005
-    assert max(gaps.values()) < 1e-4 and len(gaps) > 12
-    single = {row: abs(a - b) for row, (a, b) in record["in float32"].items()}
-    assert max(single.values()) > 0.01
+    table = storage.read(RESULTS, "machines", "lung_again", "lung again")
+    gaps = (table["stored"] - table["again"]).abs().set_axis(table["row"])
+    half, single = (gaps[table["precision"].eq(p).to_numpy()] for p in ("bf16-mixed", "32-true"))
+    assert half.idxmax() == "mmce" and half["mmce"] > 0.005
+    assert half.drop("mmce").max() < 1e-4 and len(half) > 13
+    assert single.max() > 0.01

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probnb_book import pause
+from probnb_book import pause, storage
 
 matplotlib.use("agg")
 
@@ -28,8 +28,8 @@ def made(seeds=4, waits=True):
 @pytest.fixture
 def read(tmp_path, monkeypatch):
     def through_a_file(table):
-        (tmp_path / "pause").mkdir(exist_ok=True)
-        table.sample(frac=1, random_state=0).to_parquet(tmp_path / "pause" / "made.parquet")
+        shuffled = table.sample(frac=1, random_state=0)
+        storage.keep(tmp_path, "pause", {"made": ({}, {"pause": shuffled})})
         return pause.fine_tunings(pd.DataFrame(), [tmp_path])
 
     return through_a_file

@@ -1,14 +1,13 @@
 """Tables and figures of the page of results, from runs that are made up."""
 
 import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from probnb_book import authors, evidence
+from probnb_book import authors, evidence, storage
 from probnb_book import results as tables
 from probnb_book.claims import stored_runs
 
@@ -107,7 +106,7 @@ def test_derived_numbers_are_recomputed_and_recorded(data_dir):
     ):
         stored = authors.derived([ROOT / "results"], name)
         pd.testing.assert_frame_equal(stored, compute(folder), atol=2e-6)
-        record = json.loads((ROOT / "results" / "derived" / f"{name}.json").read_text())
+        record = storage.records(ROOT / "results", "derived")[name]
         for file, digest in record["sha256"].items():
             assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest
         assert {"command", "version", "commit", "date"} <= set(record)

@@ -17,7 +17,7 @@ from probnb.data.base import Mirror, Shift
 from probnb.experiment import plan as planner
 from probnb.experiment import run as experiment
 from probnb.experiment.profiles import PROFILES, make_profile
-from probnb.experiment.results import collect, find_runs, on_test, read_results, write_results
+from probnb.experiment.results import collect, on_test, read_results, write_results
 from probnb.methods import METHODS, PAPER, Method, check_methods
 from probnb.metrics import METRICS, bootstrap
 from probnb.metrics.registry import Metric
@@ -374,24 +374,6 @@ def test_a_run_survives_a_round_trip_with_its_record(results, splits, tmp_path):
         read_results(tmp_path / "nowhere")
 
 
-def test_runs_are_found_by_what_they_record_best_first(results, tmp_path):
-    for facts in (
-        {"seed": 1},
-        {"profile": "cpu", "settings": PROFILES["cpu"]},
-        {"profile": "cpu", "settings": PROFILES["cpu"], "data": "utkface", "seed": 3},
-        {"task": "skewed"},
-        {},
-    ):
-        store_run(tmp_path, results, **facts)
-    found = find_runs([tmp_path, "nowhere"], "synthetic", task="linear")
-    names = [run.directory.name.rsplit("-", 1)[0] for run in found]
-    assert [run.record["data"] for run in found] == ["utkface", "drawn", "drawn", "drawn"]
-    assert [run.record["seed"] for run in found] == [3, 0, 0, 1], names
-    altered = [run.directory.name.count("-") == 4 for run in found]
-    assert altered == [run.record["altered"] for run in found] == [False, False, True, True]
-    assert str(found[0]) == "linear (UTKFace, profile cpu, seed 3)"
-
-
 def test_whatever_changes_a_run_changes_its_name(results, tmp_path):
     plain = store_run(tmp_path, results, settings=PROFILES["smoke"])
     assert plain.directory.name == "linear-drawn-smoke-seed0" and not plain.record["altered"]
@@ -409,11 +391,9 @@ def test_whatever_changes_a_run_changes_its_name(results, tmp_path):
     ):
         facts = {"settings": PROFILES["smoke"]} | facts
         run = store_run(tmp_path, replace(results, made=made), **facts)
-        assert run.record["altered"] and run.directory.name not in names
+        assert run.record["altered"] and run.directory.name not in names and "altered" in str(run)
         names.add(run.directory.name)
-    found = find_runs([tmp_path], "synthetic", task="linear")
-    assert len(found) == 9 and found[0].directory == plain.directory
-    assert not any("altered" not in str(run) for run in found[1:])
+    assert len({path.parent for path in tmp_path.glob("synthetic/*/run.json")}) == 9
 
 
 def test_rows_and_augmentation_of_ones_own_are_known(finished, splits):
@@ -449,18 +429,6 @@ def test_a_run_never_replaces_another_one(finished, results, splits, tmp_path):
     more = store_run(tmp_path / "c", results, **facts)  # more rows may replace fewer
     assert more.directory.name == first.directory.name
     assert set(more.record["methods"]) > {"ce", "platt"}
-
-
-def test_the_names_of_stored_runs_stand():
-    """What lies in ``results/`` has the name that its settings give."""
-    for path in (store.ROOT.parent / "results").glob("*/*/run.json"):
-        record = json.loads(path.read_text())
-        if record.get("settings") and "seed" in record and not record.get("mirror"):
-            name = "{task}-{data}-{profile}-seed{seed}".format(**record)
-            if record["altered"]:
-                changed = record.get("changed") or {}
-                name += f"-{store.key({**record['settings'], **changed})[:8]}"
-            assert path.parent.name == name
 
 
 def test_data_of_ones_own_without_probabilities(tmp_path):

@@ -1,22 +1,19 @@
 """Train the rows of a study and judge them; keep and compare what came out, seed by seed.
 
 ``python -m probnb_book train ablations targets weighted --seeds 0 1 2`` trains what is not yet
-trained and writes ``results/ablations/targets.csv`` and so on, and what made each seed beside it;
+trained, and keeps each seed with its record in the study ``ablations`` of stored results;
 ``--data-dir UTKFace.tar.gz --profile cpu`` takes photographs.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 
-import filelock
 import numpy as np
 import pandas as pd
 
-from probnb import store
 from probnb.data.base import Brightness, Mirror, Shift
 from probnb.experiment.plan import lineage, plan
 from probnb.experiment.profiles import PROFILES
@@ -29,6 +26,7 @@ from probnb.training.batches import device_type, precision_of
 from probnb.training.models import network
 from probnb.validation import check_choice
 
+from .. import storage
 from ..data.drawn_faces import VERSION
 from ..data.faces import load_faces
 from ..scenarios import SCENARIOS
@@ -186,39 +184,30 @@ def _judge_three(rows, jobs, fits, data):
 
 
 def write_study(table, directory, device="auto"):
-    """Add a study's lines to its table and record, for each seed, how they came about.
+    """Keep a study's lines, and for each seed how they came about.
 
     Parameters
     ----------
     table : DataFrame
         From `run_study`, of any number of seeds.
     directory : path-like
-        A folder of results; ``ablations/{study}.csv`` and ``ablations/{study}.json`` are written.
+        A folder of results.
     device : str, default="auto"
         Where it was trained.
 
     Returns
     -------
     pathlib.Path
-        The table, in which these lines stand for older ones of the same run.
+        The file of all studies, in which these runs stand for older ones of the same name.
     """
-    (name,) = table["study"].unique()
-    path = Path(directory) / "ablations" / f"{name}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    (study,) = table["study"].unique()
     where = {"device": device_type(device), "precision": precision_of(device_type(device))}
-    with filelock.FileLock(path.with_suffix(".lock")):  # the workflow runs several at a time
-        both = pd.concat([t for t in (read_study(directory, name), table) if len(t)])
-        both = both.drop_duplicates(RUN, keep="last")
-        record_path = path.with_suffix(".json")
-        record = json.loads(record_path.read_text()) if record_path.exists() else {}
-        for scenario, data, profile, seed in table.groupby(RUN[:4]).groups:
-            run = record.setdefault(f"{scenario}-{data.replace(' ', '-')}-{profile}", {"seeds": {}})
-            settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
-            run["seeds"][str(seed)] = {**machine(), **where, "settings": settings}
-        store.replace_file(path, lambda to: both.to_csv(to, index=False, float_format="%.6g"))
-        text = json.dumps(record, indent=1, default=store.plain) + "\n"
-        store.replace_file(record_path, lambda to: to.write_text(text))
-    return path
+    runs = {}
+    for (scenario, data, profile, seed), lines in table.groupby(RUN[:4], sort=False):
+        name = f"{study}-{scenario}-{data.replace(' ', '-')}-{profile}-seed{seed}"
+        settings = {k: v for k, v in asdict(settings_of(profile)).items() if k != "grid"}
+        runs[name] = {**machine(), **where, "settings": settings}, {study: lines}
+    return storage.keep(directory, "ablations", runs)
 
 
 def read_study(folder, name, **wanted):
@@ -238,10 +227,7 @@ def read_study(folder, name, **wanted):
     DataFrame
         `COLUMNS`, scenarios in the paper's order; empty where nothing is stored.
     """
-    path = Path(folder) / "ablations" / f"{name}.csv"
-    if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
-    table = pd.read_csv(path, dtype={"part": object}).fillna({"part": ""})
+    table = storage.read(folder, "ablations", name).reindex(columns=COLUMNS)
     for column, value in wanted.items():
         table = table[table[column] == value]
     order = {"key": lambda names: names.map(list(SCENARIOS).index), "kind": "stable"}

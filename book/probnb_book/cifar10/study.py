@@ -1,17 +1,14 @@
 """What the chapter asks of its predictions: methods over seeds, people, and the paper's ratio.
 
 ``python -m probnb_book train cifar10 ferplus neutral --data-dir DATA`` trains what is not yet
-trained, writes ``results/cifar10/{question}-{data}-{profile}-seed{seed}`` for each seed,
-and the comparison over seeds, which needs the votes, to ``results/cifar10/{question}-{data}.csv``
-(``...-pixels.csv`` with ``--inputs pixels``, and so for ``features``).
+trained, and keeps each seed in the study ``cifar10`` of stored results, the comparison over seeds,
+which needs the votes, in the study ``votes``.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from itertools import product
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,12 +17,13 @@ import seaborn as sns
 from scipy.stats import spearmanr
 
 from probnb import store
-from probnb.experiment.results import TABLES, find_runs, on_test, read_results
+from probnb.experiment.results import TABLES, on_test
 from probnb.methods import METHODS
 from probnb.metrics import brier, difference, holm, kl_p, mse_p
 from probnb.metrics.votes import check_votes
 from probnb.validation import check_choice
 
+from .. import storage
 from ..published import published
 from .tasks import DATA, INPUTS, load_task, task_label, task_settings, train_task
 
@@ -127,7 +125,7 @@ def compared(tests):
     return pd.concat(rows, ignore_index=True)
 
 
-def publish(runs, directory):
+def publish(runs, folder):
     """Write what may be published of several seeds of one task.
 
     The votes of people are data of others and are not kept. What can only be computed with them
@@ -137,41 +135,38 @@ def publish(runs, directory):
     ----------
     runs : list of (Results, StoredRun)
         From `probnb_book.cifar10.tasks.train_task`, of the same task.
-    directory : path-like
-        Where to: a folder for each seed and a CSV of comparisons.
+    folder : path-like
+        Folder of results.
 
     Returns
     -------
     pathlib.Path
-        The CSV.
+        The study of comparisons.
     """
-    directory = Path(directory)
-    for results, stored in runs:
+    kept = {}
+    for results, run in runs:
         table = on_test(results.predictions)
         table = table if "p" in table else table.drop(columns=["y", "k", "n"])
         methods = [c for c in table if c in METHODS]
-        kept = replace(results, predictions=table.astype(dict.fromkeys(methods, np.float32)))
-        tables = {name: getattr(kept, name) for name in TABLES}
-        store.write_run(directory / stored.directory.name, tables, stored.record)
-    record = runs[0][1].record
-    path = directory / f"{record['task']}-{record['data']}{_ending(record['inputs'])}.csv"
+        table = table.astype(dict.fromkeys(methods, np.float32))
+        tables = {name: getattr(results, name) for name in TABLES} | {"predictions": table}
+        kept[run.directory.name] = run.record, tables
+    storage.keep(folder, "cifar10", kept)
+    facts = {name: runs[0][1].record[name] for name in ("task", "data", "inputs")}
+    record = {**facts, "runs": list(kept), **store.machine()}
     table = compared([on_test(results.predictions) for results, _ in runs])
-    store.replace_file(path, partial(table.to_csv, index=False, float_format="%.6g"))
-    return path
+    name = "-".join(facts.values())
+    return storage.keep(folder, "votes", {name: (record, {"compared": table})})
 
 
-def _ending(inputs):
-    return f"-{inputs}" * (inputs != "gradients")
-
-
-def read_stored(folder, data="*", question="*", inputs="gradients"):
+def read_stored(folder, data=None, question=None, inputs="gradients"):
     """Read what is kept of the tasks: the differences over seeds, and what else `compared` has.
 
     Parameters
     ----------
     folder : path-like
-        Folder of results, with ``cifar10`` in it.
-    data, question : str, default="*"
+        Folder of results.
+    data, question : str, optional
         Only tasks of these data, and with this question.
     inputs : {"gradients", "pixels", "features"}, default="gradients"
         What the network saw.
@@ -181,12 +176,12 @@ def read_stored(folder, data="*", question="*", inputs="gradients"):
     DataFrame
         Columns ``data``, ``question`` and those of `compared`; empty where there is nothing.
     """
-    found, ending = [], _ending(inputs)
-    for path in sorted((Path(folder) / "cifar10").glob(f"{question}-{data}{ending}.csv")):
-        asked, of, *rest = path.stem.split("-")
-        if ending == "".join(f"-{part}" for part in rest):
-            table = pd.read_csv(path, dtype={"reference": str})
-            found.append(table.assign(data=of, question=asked))
+    found = []
+    for name, record in storage.records(folder, "votes").items():
+        task = {"data": record.get("data"), "question": record.get("task")}
+        wanted = {"data": data or task["data"], "question": question or task["question"]}
+        if task == wanted and record.get("inputs") == inputs:
+            found.append(storage.read(folder, "votes", "compared", name).assign(**task))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
@@ -219,8 +214,9 @@ def brier_follows(stored, folder):
     points = points.rename(columns={"mean": "mse_p", "spread": "brier"})
     found = [(int(seed), "methods", part) for seed, part in points.groupby("reference")]
     task = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
-    for run in find_runs([folder], "cifar10", **task, inputs="gradients"):
-        found.append((run.record["seed"], "epochs", read_results(run).epochs.query("epoch > 0")))
+    for run in storage.find_runs([folder], "cifar10", **task, inputs="gradients"):
+        epochs = storage.read_results(run).epochs.query("epoch > 0")
+        found.append((run.record["seed"], "epochs", epochs))
     lines = [
         (seed, kind, spearmanr(part["mse_p"], part["brier"]).statistic, len(part))
         for seed, kind, part in found
@@ -312,4 +308,4 @@ def train(given):
             task = load_task(given.data, question, given.data_dir, *sizes, seed, given.inputs)
             runs.append(train_task(task, settings, given.runs, given.profile, seed, **how))
             print(runs[-1][1].directory, flush=True)
-        print(publish(runs, Path(given.results) / "cifar10"))
+        print(publish(runs, given.results))

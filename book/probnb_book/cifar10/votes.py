@@ -1,7 +1,7 @@
 """What a calibrator should be fitted to where several people judged each image: all their votes.
 
 ``python -m probnb_book votes --data-dir DATA`` fits the calibrators to stored
-predictions for pictures that no training saw, and writes ``results/cifar10/votes.csv``.
+predictions for pictures that no training saw, and keeps the table in the study ``votes``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import pandas as pd
 
 from probnb import store
 from probnb.calibrators import CALIBRATORS, logits_from_probabilities
-from probnb.experiment.results import find_runs, on_test, read_results
+from probnb.experiment.results import on_test
 from probnb.metrics import difference
 from probnb.metrics.votes import check_votes
 
 from ..data import voted_images
+from ..storage import find_runs, keep, read_results
 
 MAPS = ("temperature", "platt", "beta", "isotonic")
 TARGETS = ("all votes", "one vote", "majority")
@@ -168,6 +169,6 @@ def main(arguments=None):
     parser.add_argument("--results", default="results", help="predictions, and the table")
     given = parser.parse_args(arguments)
     every = [compare_targets(d, given.data_dir, given.results) for d in ("ferplus", "cifar10h")]
-    table, path = pd.concat(every), Path(given.results) / "cifar10" / "votes.csv"
-    store.replace_file(path, lambda to: table.to_csv(to, index=False, float_format="%.6g"))
-    print(path)
+    record = {"command": "python -m probnb_book votes --data-dir DATA", **store.machine()}
+    tables = {"calibrators": pd.concat(every)}
+    print(keep(given.results, "votes", {"calibrators": (record, tables)}))

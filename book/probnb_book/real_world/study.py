@@ -10,7 +10,6 @@ data are folds of one data set, whose test rows are put together, or share their
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,14 +19,13 @@ import pandas as pd
 from scipy.stats import wasserstein_distance
 from sksurv.nonparametric import kaplan_meier_estimator
 
-from probnb import store
 from probnb.methods import METHODS, check_methods
 from probnb.metrics import Bootstrap, bootstrap, compare, difference, holm
 from probnb.plots import forest
 from probnb.store import machine
 from probnb.validation import check_choice
 
-from .. import evidence
+from .. import evidence, storage
 from ..data.drawn_faces import AGES
 from ..data.survival import HORIZON, RULES, STAGES, label, survival_splits
 from ..published import published
@@ -257,17 +255,17 @@ def run_study(name, data_dir, profile="quick", seeds=range(5), results="results"
     profile, seeds : str, iterable of int
         Sizes, and folds.
     results, runs : path-like
-        Where the tables go, in ``cancer``, and where trainings are kept, in ``fits``.
+        Where the tables go, to the study ``cancer``, and where trainings are kept, in ``fits``.
 
     Returns
     -------
     pathlib.Path
-        The folder written.
+        The study's file.
     """
     from probnb import compare as train_all
 
     study, task, tables = STUDIES[check_choice(name, STUDIES, "name")], get_task("cancer"), []
-    settings, target = task.profile(profile), Path(results) / "cancer" / name
+    settings = task.profile(profile)
     for rule in RULES:
         for seed in seeds:
             splits = task.load(data_dir, settings, seed, rule=rule, **study)
@@ -280,15 +278,15 @@ def run_study(name, data_dir, profile="quick", seeds=range(5), results="results"
     record = {"task": "cancer", "data": name, "profile": profile, "seeds": [*seeds]}
     record |= {"rules": RULES, "settings": settings, "source": cohort.source}
     record |= cohort.report | machine()
-    store.write_run(target, summarise(pd.concat(tables, ignore_index=True), cohort), record)
-    return target
+    tables = summarise(pd.concat(tables, ignore_index=True), cohort)
+    return storage.keep(results, "cancer", {name: (record, tables)})
 
 
-def read_study(folder):
-    """Read the tables of a study by name, and its record as ``"record"``."""
-    folder = Path(folder)
-    tables = {path.stem: pd.read_parquet(path) for path in folder.glob("*.parquet")}
-    return tables | {"record": json.loads((folder / "run.json").read_text())}
+def read_study(folder, name):
+    """Read the tables of one of `STUDIES` by name, and its record as ``"record"``."""
+    tables = ("predictions", "scores", "differences", "stages", "spread")
+    found = {table: storage.read(folder, "cancer", table, name) for table in tables}
+    return found | {"record": storage.records(folder, "cancer")[name]}
 
 
 def summarise(predictions, cohort, replicates=1000):
