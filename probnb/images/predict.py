@@ -14,7 +14,7 @@ from ..calibrators.base_rate import at_rate, estimate_rate, rate_interval
 from .files import LINKED, is_array, list_files, open_array, read_files
 from .pictures import try_to_decode
 
-__all__ = ["image_entries", "predict_entries", "predict_images", "prepared"]
+__all__ = ["image_entries", "predict_entries", "predict_images"]
 
 FEWEST = 30
 """Images from which a base rate is estimated at least."""
@@ -66,7 +66,10 @@ def predict_entries(model, entries, device="auto", batch_size=256):
     """
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
-    for block in prepared(model, entries, batch_size):
+    for block in iter(lambda: list(islice(entries, batch_size)), []):
+        block = Parallel(n_jobs=-1, prefer="threads")(
+            delayed(_decode)(*one, model) for one in block
+        )
         good = [image for _, image, _ in block if image is not None]
         told = model.describe(np.stack(good), device, batch_size) if good else {}
         told = iter(pd.DataFrame(told).to_dict("records"))
@@ -111,12 +114,6 @@ def at_base_rate(model, rows, rate):
         return {k: at_rate(v, old, rate) if isinstance(v, float) else v for k, v in row.items()}
 
     return map(moved, rows), f"Base rate: {rate:.4g}{ends} in place of {old:.4g}."
-
-
-def prepared(model, entries, batch_size=256):
-    """Yield blocks of entries of `image_entries` with pixels of the model's size as content."""
-    for block in iter(lambda: list(islice(entries, batch_size)), []):
-        yield Parallel(n_jobs=-1, prefer="threads")(delayed(_decode)(*one, model) for one in block)
 
 
 def image_entries(images, key=None):

@@ -83,7 +83,7 @@ def test_one_file_of_a_zip_that_cannot_be_read_is_that_file_alone(tmp_path, dama
 def test_an_archive_with_names_that_lead_out_is_refused(tmp_path, name):
     for pack in (tar_of, zip_of) if "\\" not in name else (zip_of,):
         (tmp_path / "x").write_bytes(pack([("./y/../e.jpg", b"4"), (name, b"1")]))
-        with pytest.raises(ValueError, match=r"x' is refused: the name '.*[abcd]\.jpg' leads out"):
+        with pytest.raises(ValueError, match=r"^'[^']*x' is refused: the name '.*\.jpg' leads out"):
             list_files(tmp_path / "x")
 
 
