@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from probnb.data.base import ProbabilityData, Splits
+from probnb.data.base import ProbabilityData, split
 from probnb.images.files import cache_folder, checksum, list_files
 from probnb.store import key, replace_file
 from probnb.validation import check_choice, check_integer
@@ -244,23 +244,17 @@ def load_scenes(path, shape, build, seed=0, prefix=""):
     part = table["scene"].str.split("/").str[0]
     if not (part == "val").any():
         part = _give_away(table["scene"], part, seed)
-    parts, report = {}, {**table.attrs, "without_history": 0}
-    for name in ("train", "val", "test"):
-        rows = table[part == name]
-        if rows.empty:
-            raise ValueError(f"path must have labelled vehicles in every part; {name} has none.")
-        trail = rows.iloc[:, 4:].to_numpy().reshape(len(rows), HISTORY, 1 + len(BOX))
-        inputs = DashcamInputs(frames, trail[..., 0].astype(int), trail[..., 1:].astype("f4"))
-        report["without_history"] += int((~inputs.boxes.any(2).all(1)).sum())
-        parts[name] = ProbabilityData(
-            inputs,
-            rows["y"].to_numpy(float),
-            probabilities=None if rows["p"].isna().all() else rows["p"].to_numpy(),
-            groups=(prefix + rows["scene"]).to_numpy(str),
-            ids=(prefix + rows["id"]).to_numpy(str),
-        )
+    rows = {name: np.flatnonzero(part == name) for name in ("train", "val", "test")}
+    if empty := [name for name in rows if not len(rows[name])]:
+        raise ValueError(f"path must have labelled vehicles in every part; {empty[0]} has none.")
+    trail = table.iloc[:, 4:].to_numpy().reshape(len(table), HISTORY, 1 + len(BOX))
+    inputs = DashcamInputs(frames, trail[..., 0].astype(int), trail[..., 1:].astype("f4"))
+    p = None if table["p"].isna().all() else table["p"].to_numpy()
+    groups, ids = ((prefix + table[name]).to_numpy(str) for name in ("scene", "id"))
+    data = ProbabilityData(inputs, table["y"].to_numpy(float), p, groups, ids=ids)
+    report = {**table.attrs, "without_history": int((~inputs.boxes.any(2).all(1)).sum())}
     source = f"{path.name}, {VALIDATION:g} to choose with, seed {seed}"
-    return Splits(**parts, source=source, report=report)
+    return split(data, rows, source, report=report)
 
 
 def decode(content, out):

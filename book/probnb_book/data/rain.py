@@ -23,7 +23,7 @@ import torch
 from scipy.special import ndtr
 from torch.nn.functional import adaptive_avg_pool2d
 
-from probnb.data.base import ProbabilityData, Splits
+from probnb.data.base import ProbabilityData, split
 from probnb.validation import check_integer, check_number
 
 from .radar import MISSING
@@ -272,19 +272,18 @@ def weather_splits(series, question, size=None, fold=0, limit=None):
     if limit is not None:
         keep = np.unique(np.linspace(0, len(found["times"]) - 1, limit).round().astype(int))
         found = {name: values[keep] for name, values in found.items()}
-    part, parts = split_days(found["times"], fold), []
-    for k in range(3):
-        own = {name: values[part == k] for name, values in found.items()}
-        times = own["times"].astype("datetime64[m]")
-        inputs = cut_windows(series, own["frames"], own["corners"], question.tile, size)
-        now, then = own["means"].T
-        ids = [f"{t} {top} {left}" for t, (top, left) in zip(times, own["corners"])]
-        days = times.astype("datetime64[D]").astype(str)
-        parts.append(ProbabilityData(inputs, then > now, None, days, ids=ids, augment=(Turn(),)))
+    part = split_days(found["times"], fold)
+    times = found["times"].astype("datetime64[m]")
+    inputs = cut_windows(series, found["frames"], found["corners"], question.tile, size)
+    now, then = found["means"].T
+    ids = [f"{t} {top} {left}" for t, (top, left) in zip(times, found["corners"])]
+    days = times.astype("datetime64[D]").astype(str)
+    data = ProbabilityData(inputs, then > now, None, days, ids=ids)
+    rows = {name: np.flatnonzero(part == k) for k, name in enumerate(("train", "val", "test"))}
     source = f"{series.source} {asdict(question)} size {size or question.tile} "
     source += f"fold {fold % FOLDS} of {FOLDS} limit {limit}"
     report = {**series.report, **report, "windows": len(part), "question": asdict(question)}
-    return Splits(*parts, source=source, report=report)
+    return split(data, rows, source, (Turn(),), report)
 
 
 SIDE, MARGIN = 95.0, 20.0
@@ -373,18 +372,9 @@ def simulated_splits(n=3000, size=32, seed=0, spacing=10, lead=60, per_day=20):
     last = day.max()
     test = last - max(1, round(last * 3 / 29)) + 1
     val = test - max(1, round(last * 6 / 29))
-    names = np.char.add("day ", day.astype(str))
-    parts = [
-        ProbabilityData(
-            torch.from_numpy(inputs[rows]),
-            y[rows],
-            p[rows],
-            groups=names[rows],
-            ids=np.flatnonzero(rows),
-            augment=(Turn(),),
-        )
-        for rows in (day < val, (day >= val) & (day < test), day >= test)
-    ]
+    data = ProbabilityData(torch.from_numpy(inputs), y, p, np.char.add("day ", day.astype(str)))
+    names = np.select([day < val, day < test], ["train", "val"], "test")
+    rows = {name: np.flatnonzero(names == name) for name in ("train", "val", "test")}
     source = f"simulated rain, {spacing} and {lead} minutes, n={n} size={size} per_day={per_day}"
     report = {"windows": n, "days": int(last) + 1}
-    return Splits(*parts, source=f"{source} seed={seed}", report=report)
+    return split(data, rows, f"{source} seed={seed}", (Turn(),), report)
