@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from inspect import getdoc
@@ -29,6 +30,9 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     try:
         return given.run(given)
+    except BrokenPipeError:  # whoever reads the output has enough of it, as head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
@@ -115,6 +119,7 @@ def _write(output, write):
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(**names)
         write(sys.stdout)
+        sys.stdout.flush()  # here, where a pipe that was closed is told
 
 
 def _calibrate(given):
