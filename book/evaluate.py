@@ -238,7 +238,7 @@ report.show("gains")
 # %%
 from probnb.report.decide import decision_curve, show_decisions
 
-decided = decision_curve(getattr(table, "sample", table), threshold)
+decided = decision_curve(table.sample, threshold)
 show_decisions(decided)
 
 # %% mystnb={"image": {"alt": "Net benefit of acting on each column of predictions against the threshold of probability, beside acting on everybody and on nobody."}}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 
 from .validation import check_choice, check_integer, check_number, check_numbers
 
-__all__ = ["SCALES", "EngineSettings", "Recipe", "ReportSettings"]
+__all__ = ["SCALES", "EngineSettings", "Recipe", "ReportSettings", "TableSettings"]
 
 SCALES = ("auto", "probability", "logit", "each")
 """What a column of predictions may be taken for."""
@@ -84,6 +84,57 @@ class Recipe:
                     f"{one.name} must be {one.default!r} with solver 'convex', which does not use "
                     f"it; got {value!r}."
                 )
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """Which columns of a table of predictions have which role, and which rows are judged.
+
+    Parameters
+    ----------
+    y : str, default="y"
+        Column of outcomes, 0 or 1.
+    p : str or None, default="p"
+        Column of true probabilities; the default is used if present, as are the next five.
+    group : str or None, default="group"
+        Column of groups.
+    cluster : str or None, default="cluster"
+        Column of clusters; without one, ids that stand in several rows are clusters.
+    weight : str or None, default="weight"
+        Column of weights, at least 0, by which rows count in every number.
+    id : str or None, default="id"
+        Column of the rows' names.
+    split : str or None, default="split"
+        Column that says to which part of the data a row belongs.
+    part : str, default="test"
+        The part to judge, "holdout" being one word for "test"; all rows are judged, with a note,
+        where no row belongs to it.
+    k, n : str, optional
+        Columns of repeated outcomes, k ones of n in all (n at least 2), which the predictions
+        have not seen. They stand in place of `p`: the distance from it is then estimated.
+    scale : {"auto", "probability", "logit", "each"}, default="auto"
+        ``"auto"`` takes columns within [0, 1] for probabilities, and columns with values on both
+        sides of 0 and at least a fifth outside [0, 1] for logits (log-odds); all must be alike.
+        ``"each"`` lets the columns differ.
+    """
+
+    y: str = "y"
+    p: str | None = "p"
+    group: str | None = "group"
+    cluster: str | None = "cluster"
+    weight: str | None = "weight"
+    id: str | None = "id"
+    split: str | None = "split"
+    part: str = "test"
+    k: str | None = None
+    n: str | None = None
+    scale: str = "auto"
+
+    def __post_init__(self):
+        check_choice(self.scale, SCALES, "scale")
+        if (self.k is None) != (self.n is None):
+            got = f"{self.k!r} and {self.n!r}"
+            raise ValueError(f"k and n must be columns, or both None; got {got}.")
 
 
 MASTERS = r"(local(\[.*\])?|yarn|(spark|k8s|mesos)://.+)"

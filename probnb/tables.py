@@ -10,6 +10,7 @@ import gzip
 import io
 from collections import namedtuple
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from unicodedata import normalize
@@ -28,6 +29,9 @@ LARGEST = 1 << 32
 """Bytes to which a compressed file may expand: a small file must not fill the memory."""
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "nat", "<na>", "none", "null")
+
+NAMELESS = (bytes, list, tuple, dict, np.ndarray, timedelta)
+"""What a cell may hold that is neither a name nor a number."""
 
 KINDS = {
     "label": ("a name", None),
@@ -135,8 +139,8 @@ def column(frame, name, kind="number"):
     name : str
         The column.
     kind : {"number", "outcome", "probability", "weight", "label"}, default="number"
-        What it must hold. Outcomes may be booleans; labels are text without outer spaces, or
-        numbers as they are.
+        What it must hold. Outcomes may be booleans; labels are text without outer spaces (times
+        those of UTC), or numbers as they are.
 
     Returns
     -------
@@ -168,19 +172,30 @@ def _convert(frame, name, kind):
         raise ValueError(f"column {name!r} stands twice in {where}; rename or remove one.")
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Series(np.asarray(values), values.index)
+    if pd.api.types.infer_dtype(values) == "decimal":
+        values = values.astype(float)
+    boolean = pd.api.types.is_bool_dtype(values)
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values)
-    if kind == "label":
-        return (values if numeric else _text(values)).to_numpy()
-    if pd.api.types.is_bool_dtype(values) and kind != "outcome":
+    if kind == "label" and (boolean or not numeric):
+        return _text(values).to_numpy()
+    if boolean and kind != "outcome":
         return np.full(len(values), np.nan)
     if not numeric:
         values = _as_numbers(values, frame.attrs.get("decimal", "."), kind == "outcome")
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    if kind == "label":
+        return values.where(np.isfinite(numbers)).to_numpy()
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _text(values):
-    return values.map(str, na_action="ignore").astype("str").str.strip()
+    """Text without outer spaces, of times in UTC without zeros at the end; NaN for other things."""
+    times = pd.api.types.is_datetime64_any_dtype(values)
+    if times and values.dt.tz is not None:
+        values = values.dt.tz_convert("UTC").dt.tz_localize(None)
+    values = values.map(lambda v: np.nan if isinstance(v, NAMELESS) else str(v), na_action="ignore")
+    text = values.astype("str").str.strip()
+    return text.str.replace(r"(\.\d*?)0+$", r"\1", regex=True) if times else text
 
 
 def _as_numbers(values, decimal, booleans):

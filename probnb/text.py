@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed"]
+__all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed", "tabled"]
 
 
 _MARKS = r"[\\`*\[\]<|$~#]|(?<![^\W_])_|_(?![^\W_])|\{(?=\{)|(?<=\{)\{"
@@ -60,6 +60,14 @@ def escape(text):
 def listed(lines):
     """Return lines of plain text as a list."""
     return Markdown("\n".join(f"- {escape(line)}" for line in lines))
+
+
+def tabled(frame):
+    """Return a table of cells that are no markup, its names those of a user."""
+    lines = [["", *map(escape, frame)], ["---"] * (1 + len(frame.columns))]
+    for name, *cells in frame.itertuples():
+        lines.append([escape(name), *(str(cell).replace("\n", " ") for cell in cells)])
+    return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
 def fenced(text):

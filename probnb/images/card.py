@@ -8,7 +8,7 @@ import torch
 from .. import __version__
 from ..report.judge import LARGEST
 from ..report.tell import calibration_cells, group_cells, metric_cells
-from ..text import escape, fenced, listed
+from ..text import escape, fenced, listed, tabled
 from .novelty import UNLIKE
 
 __all__ = ["FEW", "model_card"]
@@ -63,14 +63,14 @@ def model_card(model, data="", choice=None, report=None, command=None):
         parts["How it was chosen"] = (
             "By the validation rows alone: the lowest negative log-likelihood (NLL), and of the "
             "rows that they do not tell from it (gap within its standard error) the plainest.\n\n"
-            + _table(choice.round(4))
+            + tabled(choice.round(4))
         )
     if report is not None:
         y, tables = report.table.y, report.tables
-        metrics = _table(metric_cells(tables["metrics"].loc[(slice(None), [label]), :]))
+        metrics = tabled(metric_cells(tables["metrics"].loc[(slice(None), [label]), :]))
         rows = f"On {len(y):,} test rows, which neither trained nor chose it. Intervals: 95 %."
         parts["Scores"] = f"{rows}\n\n{metrics}"
-        parts["Calibration"] = _table(calibration_cells(tables["calibration"].loc[[label]]))
+        parts["Calibration"] = tabled(calibration_cells(tables["calibration"].loc[[label]]))
         share = f"in the test rows, {np.average(y, weights=report.table.weight):.1%}"
         off = "the probabilities are off until it is calibrated again on new outcomes"
         limits.append(f"Where outcome 1 is rarer or more frequent than {share}: there {off}.")
@@ -83,7 +83,7 @@ def model_card(model, data="", choice=None, report=None, command=None):
             if off := large.index[large["off"]].map(str).tolist():
                 limits.append(f"Groups where it was off: {', '.join(map(escape, off))}.")
             if len(large):
-                parts["Calibration"] += "\n\n" + _table(group_cells(large))
+                parts["Calibration"] += "\n\n" + tabled(group_cells(large))
     parts["Where not to use it"] = "\n".join(f"- {limit}" for limit in limits)
     parts["Versions"] = _list({"probnb": __version__, "torch": torch.__version__})
     parts["To make it again"] = command and fenced(command)
@@ -98,10 +98,3 @@ model unreadable.
 
 def _list(facts):
     return listed(f"{name}: {value}" for name, value in facts.items())
-
-
-def _table(frame):
-    lines = [["", *map(escape, frame)], ["---"] * (1 + len(frame.columns))]
-    for name, *cells in frame.itertuples():
-        lines.append([escape(name), *(str(cell).replace("\n", " ") for cell in cells)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -362,13 +362,19 @@ def brier_decomposition(y_true, y_prob, bins=None, weights=None):
         group = table.assign(sample.p_hat)
     base = sample.mean(sample.y)
     spread = sample.p_hat - q[group]
+    within = sample.mean(spread**2), sample.mean(spread * (sample.y - outcome[group]))
+    return decomposed(weight, q, outcome, base, *within)
+
+
+def decomposed(weight, q, outcome, base, variance, covariance):
+    """Return the parts of a Brier score from the bins and what is within them."""
     return BrierDecomposition(
         calibration=float(weight @ (q - outcome) ** 2),
         refinement=float(weight @ (outcome * (1 - outcome))),
         resolution=float(weight @ (outcome - base) ** 2),
         uncertainty=base * (1 - base),
-        within_variance=sample.mean(spread**2),
-        within_covariance=sample.mean(spread * (sample.y - outcome[group])),
+        within_variance=variance,
+        within_covariance=covariance,
     )
 
 

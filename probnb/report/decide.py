@@ -10,12 +10,10 @@ from ..text import Markdown
 from ..validation import check_numbers
 from .judge import mean_of
 from .tell import _cell, show_table
+from .understand import PLAIN
 
 GRID = 48
 """Thresholds of a decision curve, besides those asked for."""
-
-PLAIN = {"treat all": 1.0, "treat none": 0.0}
-"""What needs no model, as predictions."""
 
 
 def decision_curve(table, threshold):
@@ -54,8 +52,6 @@ def decision_curve(table, threshold):
         return None
     asked = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
     grid = np.linspace(0, min(1, 2 * max(asked)), GRID + 2)[1:-1]
-    if clash := [name for name in PLAIN if name in table.predictions]:
-        raise ValueError(f"columns must not be called {clash[0]!r}, which is what they face.")
     columns = {name: p + 0 * table.y for name, p in {**table.predictions, **PLAIN}.items()}
     rows = {}
     for t in np.union1d(grid, asked):

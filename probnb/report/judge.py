@@ -17,7 +17,7 @@ from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
 from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
-from ..metrics.sample import FEWEST, check_row_weights, effective_rows
+from ..metrics.sample import FEWEST, check_row_weights
 from ..validation import check_choice, check_integer
 
 BUDGET = 2e8
@@ -60,6 +60,8 @@ def resample(table, replicates=1000, seed=0):
     probnb.metrics.resampling.Bootstrap
         Metrics and their resamples.
     """
+    if table.sample is not table:
+        return table.bootstrap(replicates=replicates, seed=seed)
     affordable = max(100, int(BUDGET / table.predictions.size))
     replicates = min(check_integer(replicates, "replicates", minimum=2), affordable)
     return bootstrap(
@@ -99,14 +101,8 @@ def paired_table(boot, reference=None):
     rows = {}
     for (a, b), metric in itertools.product(pairs, boot.point.columns):
         gap = compare([boot], a, b, metric)
-        rows[a, b, metric] = {
-            "difference": gap.value,
-            "low": gap.low,
-            "high": gap.high,
-            "p": gap.p,
-            "distinct": gap.resolved,
-            "text": gap.text(1, 4),
-        }
+        held = gap.value, gap.low, gap.high, gap.p, gap.resolved, gap.text(1, 4)
+        rows[a, b, metric] = dict(zip(("difference", "low", "high", "p", "distinct", "text"), held))
     out = pd.DataFrame.from_dict(rows, orient="index")
     return out.rename_axis(["a", "b", "metric"]) if rows else out
 
@@ -123,19 +119,15 @@ def distance_table(table):
     -------
     DataFrame
         One row per column: ``mse_p`` and ``kl_p`` by `probnb.metrics.repeated_distance`, each with
-        ``_low``, ``_high`` and ``_bias``, at most how much of it is bias.
+        ``_std``, ``_low``, ``_high`` and ``_bias``, at most how much of it is bias.
     """
     rows = {name: {} for name in table.predictions if table.ones is not None}
     about = {"weights": table.weight, "groups": table.cluster}
     for name, metric in itertools.product(rows, ("mse_p", "kl_p")):
         p_hat = table.predictions[name]
         found = repeated_distance(table.ones, table.counts, p_hat, metric, **about)
-        rows[name] |= {
-            metric: found.value,
-            f"{metric}_low": found.low,
-            f"{metric}_high": found.high,
-            f"{metric}_bias": found.bias,
-        }
+        parts = {f"{metric}_{part}": value for part, value in vars(found).items()}
+        rows[name] |= {metric: parts.pop(f"{metric}_value")} | parts
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -196,23 +188,31 @@ def calibration_table(table):
     the weights. With clusters, bias, slope and AUC have the errors of sums over clusters, the other
     two are NaN; so is all where there are fewer than 5.
     """
-    rows = {name: _how_off(table, p_hat.to_numpy()) for name, p_hat in table.predictions.items()}
-    return pd.DataFrame.from_dict(rows, orient="index")
+    rows, out = table.sample, {}
+    for name, p_hat in rows.predictions.items():
+        s, w = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0], _weights(rows)
+        order, perfect = _order(rows, s)
+        slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(rows, s, w)
+        (bias, std), ece, *sums = _off(rows, p_hat.to_numpy()) if rows is table else table.off(name)
+        out[name] = {"order": order, "bias": bias, "slope": slope, "ece": ece}
+        out[name] |= {"slope_low": slope - 1.96 * error, "slope_high": slope + 1.96 * error}
+        out[name] |= departures(*sums)
+        if table.cluster is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                p = 2 * student.sf(np.abs(np.divide(bias, std)), table.units - 1)
+            out[name] |= {"bias_p": p, "bins_p": np.nan, "ece_null": np.nan}
+        if order == "separated" and rows is not table and table.column(name).auc < 1:
+            out[name]["order"] = "ordinary"  # of the sample alone
+    return pd.DataFrame.from_dict(out, orient="index")
 
 
-def _how_off(table, p_hat):
+def _off(table, p_hat):
+    """Bias and its error, ECE, and sums by bin: misses, variances, all weight, that of a row."""
     y, w = table.y, _weights(table)
-    variance = w**2 * p_hat * (1 - p_hat)
     index = reliability_bins(y, p_hat, weights=w).assign(p_hat)
-    misses, spread = np.bincount(index, w * (y - p_hat)), np.bincount(index, variance)
-    s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
-    order, perfect = _order(table, s)
-    slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(table, s, w)
-    bias, std, _, _ = mean_of(table, p_hat - y)
-    out = {"order": order, "bias": bias, "slope": slope, "ece": ece(y, p_hat, weights=w)}
-    out |= {"slope_low": slope - 1.96 * error, "slope_high": slope + 1.96 * error}
-    clustered = None if table.cluster is None else (bias, std, table.units)
-    return out | departures(misses, spread, w.sum(), w @ w / w.sum(), clustered)
+    misses, spread = w * (y - p_hat), w**2 * p_hat * (1 - p_hat)
+    sums = np.bincount(index, misses), np.bincount(index, spread), w.sum(), w @ w / w.sum()
+    return mean_of(table, p_hat - y)[:2], ece(y, p_hat, weights=w), *sums
 
 
 def _weights(table):
@@ -221,7 +221,7 @@ def _weights(table):
     return np.ones(table.size) if weights is None else weights
 
 
-def departures(misses, spread, total, unit=1.0, clustered=None):
+def departures(misses, spread, total, unit=1.0):
     """What chance says of outcomes less predictions, from their sums and variances by bin.
 
     Parameters
@@ -232,8 +232,6 @@ def departures(misses, spread, total, unit=1.0, clustered=None):
         Weight of all rows.
     unit : float, default=1
         Weight of a row, in the mean over their weight.
-    clustered : (float, float, int), optional
-        Bias, its error and the number of clusters, where rows depend on each other.
 
     Returns
     -------
@@ -241,10 +239,6 @@ def departures(misses, spread, total, unit=1.0, clustered=None):
         ``bias_p``, ``bins_p`` and ``ece_null`` of `calibration_table`.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if clustered is not None:
-            bias, std, units = clustered
-            p = 2 * student.sf(abs(bias / std), units - 1)
-            return {"bias_p": p, "bins_p": np.nan, "ece_null": np.nan}
         z = np.nan_to_num(misses.sum() / np.sqrt(spread.sum()))
         impossible = (misses != 0) & (spread == 0)
         gaps, spreads = _merge(misses, spread, ENOUGH * unit**2)
@@ -268,10 +262,9 @@ def _merge(misses, spread, enough):
     return np.add.reduceat(misses, starts), np.add.reduceat(spread, starts)
 
 
-def mean_of(table, terms, rows=slice(None)):
+def mean_of(table, terms):
     """Mean of one term a row, its error and interval, over rows or clusters."""
-    shared = (None if held is None else held[rows] for held in (table.weight, table.cluster))
-    return clustered_mean(np.asarray(terms)[rows], *shared)
+    return clustered_mean(np.asarray(terms), table.weight, table.cluster)
 
 
 def _order(table, s):
@@ -335,51 +328,22 @@ def group_table(table):
         and ``off``, whether that leaves out the mean prediction. The interval is Clopper and
         Pearson's, with weights that of Kish's effective number of rows; with clusters Student's.
     """
-    if table.group is None:
-        return pd.DataFrame()
-    codes, labels = pd.factorize(table.group)
-    weight = _weights(table)
-    found = {}
-    for k in np.argsort(-np.bincount(codes), kind="stable")[:LARGEST]:
-        rows = codes == k
-        w, observed = weight[rows], mean_of(table, table.y, rows)
-        predicted = {name: w @ p_hat[rows] / w.sum() for name, p_hat in table.predictions.items()}
-        found[labels[k]] = rows.sum(), effective_rows(w)[0], observed, predicted
-    return tell_groups(found, table.cluster is not None)
-
-
-def tell_groups(found, clustered):
-    """Lay out `group_table`.
-
-    Parameters
-    ----------
-    found : dict
-        By group: rows, their effective number, what `clustered_mean` says of the outcomes, and a
-        dict of each column's mean prediction.
-    clustered : bool
-        Whether rows depend on each other, so that only Student's interval holds.
-
-    Returns
-    -------
-    DataFrame
-        A line a group and column.
-    """
     out = {}
-    for group, (rows, effective, (observed, _, low, high), predictions) in found.items():
-        if not clustered:
+    for group, sums in table.by_group(LARGEST).items() if table.groups else ():
+        total, mass = sums.sum(), sums["mass"].to_numpy()
+        observed, _, low, high = clustered_mean(sums["ones"].to_numpy() / mass, mass)
+        if table.cluster is None:
+            effective = max(total["mass"] ** 2 / total["ww"], 1)
             ones = np.clip(observed, 0, 1) * effective
-            low, high = np.ravel(proportion_interval(ones, max(effective, 1)))
-        for name, predicted in predictions.items():
-            off = bool(predicted < low or predicted > high)
-            out[group, name] = {
-                "rows": rows,
-                "predicted": predicted,
-                "observed": observed,
-                "low": low,
-                "high": high,
-                "off": off,
-            }
-    return pd.DataFrame.from_dict(out, orient="index").rename_axis(["group", "column"])
+            low, high = np.ravel(proportion_interval(ones, effective))
+        for k, name in enumerate(table.sample.predictions):
+            predicted = total[f"p{k}"] / total["mass"]
+            found = int(total["rows"]), predicted, observed, low, high
+            held = dict(zip(("rows", "predicted", "observed", "low", "high"), found))
+            out[group, name] = held | {"off": bool(predicted < low or predicted > high)}
+    return pd.DataFrame.from_dict(out, orient="index").rename_axis(
+        ["group", "column"] if out else None
+    )
 
 
 def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
@@ -422,13 +386,10 @@ def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
                 after[test] = fitted.predict_proba(s[test])[:, 1]
         rows[column, name] = {}
         for metric, of in (("brier", lambda p: (p - y) ** 2), ("nll", lambda p: nll_rows(y, p))):
-            gain, _, low, high = mean_of(table, of(before) - of(after))
-            rows[column, name] |= {
-                metric: mean_of(table, of(after))[0],
-                f"{metric}_gain": gain,
-                f"{metric}_low": low,
-                f"{metric}_high": high,
-            }
+            gain = mean_of(table, of(before) - of(after))
+            parts = dict(zip((f"{metric}_gain", "", f"{metric}_low", f"{metric}_high"), gain))
+            parts.pop("")
+            rows[column, name] |= {metric: mean_of(table, of(after))[0]} | parts
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["column", "calibrator"])
 
 

@@ -110,7 +110,7 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
     ValueError
         If there are several columns, or too few rows.
     """
-    table = getattr(table, "sample", table)
+    table = table.sample
     if len(table.predictions.columns) > 1:
         names = ", ".join(table.predictions)
         raise ValueError(f"prediction must name one column; those of predictions are {names}.")
@@ -272,8 +272,6 @@ def apply_map(kept, path, engine=None, memory="2GB"):
     from ..scale.maps import beside
 
     rows = open_rows(path, engine, memory)
-    if not rows.size:
-        raise ValueError(f"{rows.name} has columns ({', '.join(rows.names)}) but no rows.")
     made, names = beside(rows, kept.expression(column_of(kept, rows)), kept.column)
     for batch in rows.batches(made):
         yield batch.to_pandas().set_axis(names, axis=1)

@@ -9,7 +9,9 @@ import pandas as pd
 from scipy.special import expit
 
 from ..metrics.binning import brier_decomposition
+from ..metrics.sample import check_row_weights
 from ..metrics.votes import check_votes
+from ..settings import TableSettings
 from ..tables import Rows, one_outcome
 from .understand import understand
 
@@ -55,6 +57,11 @@ class PredictionTable:
     notes: tuple = ()
 
     @property
+    def sample(self):
+        """The rows that memory holds: all."""
+        return self
+
+    @property
     def units(self):
         """How many rows, or clusters of them, are independent of each other."""
         return self.size if self.cluster is None else len(pd.unique(self.cluster))
@@ -83,6 +90,18 @@ class PredictionTable:
         """Return the parts of one column's Brier score."""
         return brier_decomposition(self.y, self.predictions[name], bins, self.weight)
 
+    def by_group(self, largest):
+        """Return the weighted sums of the largest groups, by group and by row or cluster."""
+        w, k = check_row_weights(self.weight, self.size)[1], len(self.predictions.columns)
+        w = np.ones(self.size) if w is None else w
+        sums = self.predictions.set_axis([f"p{k}" for k in range(k)], axis=1).mul(w, axis=0)
+        sums = sums.assign(rows=1, mass=w, ww=w * w, ones=w * self.y, group=self.group)
+        sums["unit"] = np.arange(self.size) if self.cluster is None else self.cluster
+        kept = sums["group"].value_counts(sort=False)
+        kept = kept.sort_values(ascending=False, kind="stable").index[:largest]
+        found = sums[sums["group"].isin(kept)].groupby(["group", "unit"], sort=False).sum()
+        return {group: found.loc[group] for group in kept}
+
     def drawn(self, bins):
         """Return the arguments of `probnb.plots.reliability_grid`."""
         return {
@@ -95,21 +114,7 @@ class PredictionTable:
         }
 
 
-def check_table(
-    frame,
-    columns=None,
-    y="y",
-    p="p",
-    group="group",
-    cluster="cluster",
-    scale="auto",
-    weight="weight",
-    id="id",
-    split="split",
-    part="test",
-    k=None,
-    n=None,
-):
+def check_table(frame, columns=None, **settings):
     """Check a table of predictions and turn logits into probabilities.
 
     Parameters
@@ -119,30 +124,10 @@ def check_table(
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column without another role, but those that
         count the rows, hold only 0 and 1, or whose names say that they are ids, weights or dates.
-    y : str, default="y"
-        Column of outcomes, 0 or 1.
-    p : str or None, default="p"
-        Column of true probabilities; the default is used if present, as are the next five.
-    group : str or None, default="group"
-        Column of groups.
-    cluster : str or None, default="cluster"
-        Column of clusters; without one, ids that stand in several rows are clusters.
-    scale : {"auto", "probability", "logit", "each"}, default="auto"
-        ``"auto"`` takes columns within [0, 1] for probabilities, and columns with values on both
-        sides of 0 and at least a fifth outside [0, 1] for logits (log-odds); all must be alike.
-        ``"each"`` lets the columns differ.
-    weight : str or None, default="weight"
-        Column of weights, at least 0, by which rows count in every number.
-    id : str or None, default="id"
-        Column of the rows' names.
-    split : str or None, default="split"
-        Column that says to which part of the data a row belongs.
-    part : str, default="test"
-        The part to judge, "holdout" being one word for "test"; all rows are judged, with a note,
-        where no row belongs to it.
-    k, n : str, optional
-        Columns of repeated outcomes, k ones of n in all (n at least 2), which the predictions
-        have not seen. They stand in place of `p`: the distance from it is then estimated.
+    **settings
+        The fields of `probnb.settings.TableSettings`: which column has which role (``y``, ``p``,
+        ``group``, ``cluster``, ``weight``, ``id``, ``split``, ``k``, ``n``), the ``part`` to judge
+        and the ``scale`` of the predictions.
 
     Returns
     -------
@@ -165,21 +150,11 @@ def check_table(
     # What is not from `read_table` counts its rows from 0.
     frame = frame if "name" in frame.attrs else frame.reset_index(drop=True)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    told = {
-        "p": p,
-        "group": group,
-        "cluster": cluster,
-        "weight": weight,
-        "id": id,
-        "split": split,
-        "k": k,
-        "n": n,
-    }
-    rows, roles, out, kinds, notes = understand(Rows(frame), columns, y, told, scale, part)
+    rows, roles, out, kinds, notes = understand(Rows(frame), columns, TableSettings(**settings))
     notes = [*frame.attrs.get("notes", ()), *notes]
     if "k" in roles:
         out["ones"], out["counts"] = out.pop("k"), out.pop("n")
-        check_votes(out["ones"], out["counts"], (f"column {k!r}", f"column {n!r}"))
+        check_votes(out["ones"], out["counts"], [f"column {roles[role]!r}" for role in "kn"])
     predictions = pd.DataFrame({name: rows.column(name) for name in kinds})
     for name, x in predictions.items():
         predictions[name] = expit(x) if kinds[name] == "logit" else np.clip(x, 0, 1)

@@ -12,9 +12,9 @@ from ..metrics import METRICS
 from ..metrics.resampling import Bootstrap
 from ..metrics.sample import FEWEST
 from ..settings import ReportSettings
-from ..text import Html, Markdown, escape, listed
+from ..text import Html, Markdown, listed, tabled
 from ..validation import check_choice
-from . import judge, source
+from . import judge
 from .judge import DOUBT
 from .read import PredictionTable
 
@@ -63,37 +63,30 @@ class Report:
     tables: dict
 
     def in_short(self):
-        """Which column is best, in a sentence, and verdicts on each, in one table (Markdown)."""
-        brier, off, rows = self.boot.point["brier"], self.tables["calibration"], {}
-        best, groups, pairs = brier.idxmin(), self.tables["groups"], self.tables["pairs"].iterrows()
-        gaps = {
-            a if b == best else b: row
-            for (a, b, metric), row in pairs
-            if metric == "brier" and best in (a, b)
-        }
-        told = sum(row["distinct"] for row in gaps.values())
-        lowest = "lowest " if len(brier) > 1 else ""
-        lead = f"**{escape(best)}** has the {lowest}Brier score, {number(brier[best])}"
-        lead += f"; {_apart(told, len(gaps))} told apart from it." if gaps else "."
+        """Verdicts on each column, the best first, in one table (Markdown)."""
+        brier, tables, rows = self.boot.point["brier"].sort_values(kind="stable"), self.tables, {}
+        best, groups = brier.index[0], tables["groups"]
+        gaps = {best: "best"}
+        for (a, b, metric), row in tables["pairs"].iterrows():
+            if metric == "brier" and best in (a, b):
+                told = "told apart" if row["distinct"] else "not told apart"
+                less = number(abs(row["difference"]), sign="+")
+                gaps[a if b == best else b] = f"{less} ({told})"
         for name in brier.index:
-            against = "best" if name == best else "not compared"
-            if (gap := gaps.get(name)) is not None:
-                told = "told apart" if gap["distinct"] else "not told apart"
-                against = f"{number(abs(gap['difference']), sign='+')} ({told})"
             own = groups if groups.empty else groups.xs(name, level="column").dropna(subset="low")
-            advice = advise(name, self.tables["gains"], off.loc[name, "order"])
-            last = f"off in {own['off'].sum()} of {len(own)}" if len(own) else "not told", advice
-            words = describe(name, off, self.boot)
-            rows[escape(name)] = [number(brier[name]), against, *words, *last]
+            rows[name] = [
+                number(brier[name]),
+                gaps.get(name, "not compared"),
+                *describe(name, tables["calibration"], self.boot),
+                f"off in {own['off'].sum()} of {len(own)}" if len(own) else "not told",
+                advise(name, tables["gains"], tables["calibration"].loc[name, "order"]),
+            ]
         head = ["Brier", "less the best", "mean", "order", "spread", "bins", "groups", "calibrate?"]
         table = pd.DataFrame.from_dict(rows, orient="index", columns=head)
         none = ["less the best"] * (len(rows) == 1) + ["groups"] * groups.empty
-        table = _narrow(table.drop(columns=none))
-        lines = [["", *table], ["---"] * (len(table.columns) + 1), *map(list, table.itertuples())]
-        found = [word for row in rows.values() for word in row]
-        lines = [f"| {' | '.join(line)} |" for line in lines]
-        lines += [f"\n{to}" for say, to in NEXT.items() if any(w.startswith(say) for w in found)]
-        return Markdown("\n".join([lead, "", *lines]))
+        words = [word for row in rows.values() for word in row]
+        then = [f"\n{to}" for say, to in NEXT.items() if any(w.startswith(say) for w in words)]
+        return Markdown("\n".join([tabled(_narrow(table.drop(columns=none))), *then]))
 
     def what_was_read(self):
         """What was read, how it was understood, and what intervals and verdicts rest on."""
@@ -109,7 +102,7 @@ class Report:
             notes.append(f"Fewer than {FEWEST} {kind} ({units}): no interval can be had.")
         elif "clusters" in kind and units < FEW:
             notes.append(f"{units} clusters are few: intervals may be too short.")
-        if table.size > judge.FIT_ROWS and not hasattr(table, "sample"):
+        if table.size > judge.FIT_ROWS and table.sample is table:
             notes.append(f"Where differences come from is told of {judge.FIT_ROWS:,} rows.")
         if table.groups > judge.LARGEST:
             notes.append(f"Of {table.groups:,} groups, the {judge.LARGEST} largest are shown.")
@@ -181,21 +174,19 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
     --------
     >>> from probnb.report import check_table, draw_example
     >>> report = make_report(check_table(draw_example(300)), replicates=20)
-    >>> report.in_short()[:33]
-    '**careful** has the lowest Brier '
+    >>> report.in_short().splitlines()[0]
+    '|  | careful | overconfident | noisy |'
     """
-    rows = getattr(table, "sample", table)
-    settings = ReportSettings(reference, bins, replicates, seed)
+    rows, settings = table.sample, ReportSettings(reference, bins, replicates, seed)
     reference = settings.reference_of([*rows.predictions], table.size)  # before anything is done
-    by = judge if rows is table else source
-    boot = by.resample(table, replicates, seed)
+    boot = judge.resample(table, replicates, seed)
     tables = {
         "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),
         "pairs": judge.paired_table(boot, reference),
         "decomposition": judge.decomposition_table(table, bins),
         "distances": judge.distance_table(rows),
-        "calibration": by.calibration_table(table),
-        "groups": by.group_table(table),
+        "calibration": judge.calibration_table(table),
+        "groups": judge.group_table(table),
         "gains": judge.calibration_gains(rows, seed=seed),
         "parts": judge.gain_parts_table(rows, reference, seed),
     }
@@ -276,6 +267,8 @@ def choose_map(rows):
     return best, f"yes: {CALIBRATORS[best].label}, gain {number(sure.loc[best, 'brier_gain'])}"
 
 
+_STAR = {True: " *", False: ""}
+
 LABELS = {name: metric.label for name, metric in METRICS.items()}
 
 WIDTH = 90
@@ -284,14 +277,14 @@ WIDTH = 90
 
 def metric_cells(metrics):
     """Metrics over their intervals; a row a metric where there are few columns."""
-    point, low, high = (metrics.loc[part] for part in ("value", "low", "high"))
-    cells = {LABELS[m]: list(map(_cell, point[m], low[m], high[m])) for m in metrics}
+    point, *ends = (metrics.loc[part] for part in ("value", "low", "high"))
+    cells = {LABELS[m]: _cells(point[m], *(end[m] for end in ends)) for m in metrics}
     return _narrow(pd.DataFrame(cells, index=point.index))
 
 
 def pair_cells(pairs):
     """Paired differences; those whose interval leaves out 0 end in an asterisk."""
-    text = pairs["text"].str.replace(" [", "\n[") + pairs["distinct"].map({True: " *", False: ""})
+    text = pairs["text"].str.replace(" [", "\n[") + pairs["distinct"].map(_STAR)
     wide = text.unstack("metric", sort=False).rename(columns=LABELS).rename_axis(columns=None)
     wide.index = [f"{a} − {b}" for a, b in wide.index]
     return _narrow(wide)
@@ -299,10 +292,9 @@ def pair_cells(pairs):
 
 def calibration_cells(off):
     """How each column is off, with intervals and p-values."""
-    slopes = off[["slope", "slope_low", "slope_high"]].itertuples(index=False)
     cells = {
         "bias": [f"{number(b, sign='+')}\n{_p(p)}" for b, p in zip(off["bias"], off["bias_p"])],
-        "slope": [_cell(*slope, digits=2) for slope in slopes],
+        "slope": _cells(off["slope"], off["slope_low"], off["slope_high"], digits=2),
         "bins": off["bins_p"].map(_p),
         "ECE": off["ece"].map(number),
         "ECE if calibrated": off["ece_null"].map(number),
@@ -312,33 +304,34 @@ def calibration_cells(off):
 
 def distance_cells(found):
     """Distances from the true probabilities; what of them may be bias."""
-    cells = {}
-    for m in ("mse_p", "kl_p"):
-        cells[LABELS[m]] = list(map(_cell, found[m], found[f"{m}_low"], found[f"{m}_high"]))
-    cells["of KL_p, at most bias"] = list(map(number, found["kl_p_bias"]))
+    ends = ("", "_low", "_high")
+    cells = {LABELS[m]: _cells(*(found[m + end] for end in ends)) for m in ("mse_p", "kl_p")}
+    cells["of KL_p, at most bias"] = found["kl_p_bias"].map(number)
     return pd.DataFrame(cells, index=found.index)
 
 
 def group_cells(groups):
     """Predictions and outcomes of each group; predictions that are off end in an asterisk."""
-    star = groups["off"].map({True: " *", False: ""})
-    observed = list(map(_cell, groups["observed"], groups["low"], groups["high"]))
-    cells = groups[["rows"]].map("{:,}".format)
-    return cells.assign(predicted=groups["predicted"].map(number) + star, observed=observed)
+    cells = {
+        "rows": groups["rows"].map("{:,}".format),
+        "predicted": groups["predicted"].map(number) + groups["off"].map(_STAR),
+        "observed": _cells(groups["observed"], groups["low"], groups["high"]),
+    }
+    return pd.DataFrame(cells, index=groups.index)
 
 
 def gain_cells(gains):
     """Gains of post-hoc calibration with their intervals."""
     cells = {"Brier": gains["brier"].map(number)}
     for m in ("brier", "nll"):
-        ends = (gains[f"{m}_{part}"] for part in ("gain", "low", "high"))
-        cells[f"gain in {LABELS[m]}"] = [_cell(*row, sign="+") for row in zip(*ends)]
+        held = (gains[f"{m}_{part}"] for part in ("gain", "low", "high"))
+        cells[f"gain in {LABELS[m]}"] = _cells(*held, sign="+")
     return pd.DataFrame(cells, index=gains.index)
 
 
 def part_cells(parts):
     """What a column scores worse than the reference, split into its parts."""
-    text = [_cell(*row, sign="+") for row in parts[["gain", "low", "high"]].itertuples(index=False)]
+    text = _cells(parts["gain"], parts["low"], parts["high"], sign="+")
     wide = pd.Series(text, parts.index).unstack("part", sort=False)
     return _narrow(wide[[*PARTS, "total"]].rename_axis(columns=None))
 
@@ -382,19 +375,17 @@ def number(x, digits=4, sign=""):
     return f"{x:{sign}.{digits}f}" if fixed else f"{x:{sign}.2g}"
 
 
+def _cells(value, low, high, **form):
+    """Columns of numbers as text."""
+    return [_cell(*row, **form) for row in zip(value, low, high)]
+
+
 def _cell(value, low, high, sign="", digits=4):
     """A number over its interval, where there is one."""
     text = number(value, digits, sign)
     if math.isnan(low + high):
         return text
     return f"{text}\n[{number(low, digits, sign)}, {number(high, digits, sign)}]"
-
-
-def _apart(told, others):
-    """How many of the other columns are told apart, with its verb."""
-    if others == 1:
-        return "the other column is" if told else "the other column is not"
-    return f"{told or 'none'} of the {others} others {'are' if told > 1 else 'is'}"
 
 
 def _p(p):

@@ -9,9 +9,9 @@ import numpy as np
 from ..parts import part_names
 from ..settings import SCALES
 from ..tables import find_column
-from ..validation import check_choice
 
 HELD = {
+    "y": "outcome",
     "weight": "weight",
     "p": "probability",
     "group": "label",
@@ -20,20 +20,23 @@ HELD = {
     "k": "number",
     "n": "number",
 }
-"""What the column of a role beside the outcomes must hold."""
+"""What the column of a role must hold."""
+
+PLAIN = {"treat all": 1.0, "treat none": 0.0}
+"""What needs no model and every column faces in decisions, as predictions."""
 
 
-def understand(rows, columns, y, told, scale, part):
+def understand(rows, columns, asked):
     """Decide what the columns of a table are, from all of its rows.
 
     Parameters
     ----------
     rows : probnb.tables.Rows or probnb.scale.Engine
         The table.
-    columns, y, scale, part
+    columns
         As in `check_table`.
-    told : dict of str to str or None
-        The other columns of `check_table`, by role.
+    asked : probnb.settings.TableSettings
+        What is said of it.
 
     Returns
     -------
@@ -48,19 +51,16 @@ def understand(rows, columns, y, told, scale, part):
     notes : list of str
         How the table was understood and what was left out.
     """
-    check_choice(scale, SCALES, "scale")
-    if (told["k"] is None) != (told["n"] is None):
-        got = f"{told['k']!r} and {told['n']!r}"
-        raise ValueError(f"k and n must be columns, or both None; got {got}.")
-    notes = []
-    roles = find_roles(rows.names, y, told)
+    notes, scale = [], asked.scale
+    roles = find_roles(rows.names, asked)
     named = None if columns is None else _named_columns(columns, rows.names, roles)
-    rows = _keep_part(rows, roles.get("split"), part, notes)
-    held = {"y": rows.column(roles["y"], "outcome")}
-    held |= {r: rows.column(roles[r], kind) for r, kind in HELD.items() if r in roles}
+    rows = _keep_part(rows, roles.get("split"), asked.part, notes)
+    held = {r: rows.column(roles[r], kind) for r, kind in HELD.items() if r in roles}
     if "id" in roles:
         _look_at_ids(rows, roles, held, notes)
     named = _candidates(rows, roles, scale, notes) if named is None else named
+    if clash := [name for name in PLAIN if name in named]:
+        raise ValueError(f"columns must not be called {clash[0]!r}, which is what they face.")
     if "p" in roles:
         notes.append(f"Column {roles['p']} is taken for the true probability (else set p to None).")
     kinds = _kinds(rows, named, scale, notes)
@@ -139,11 +139,15 @@ _ASIDE = {  # what a column of numbers holds that is no prediction, by its name
 }
 
 
-def find_roles(present, y, wanted):
+def find_roles(present, asked):
     """Which column has which role; a usual name counts where a column has it and no other role."""
-    usual = [role for role, name in wanted.items() if role in USUAL and name == role]
-    told = {r: name for r, name in wanted.items() if name is not None and r not in usual}
-    roles = {role: find_column(name, present, role) for role, name in ({"y": y} | told).items()}
+    named = {role: name for role, name in vars(asked).items() if role in (*HELD, "split")}
+    usual = [role for role, name in named.items() if role in USUAL and name == role]
+    roles = {
+        role: find_column(name, present, role)
+        for role, name in named.items()
+        if name is not None and role not in usual
+    }
     taken = set(roles.values())
     return roles | {role: role for role in usual if role in present and role not in taken}
 

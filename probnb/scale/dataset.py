@@ -10,7 +10,8 @@ import ibis
 import numpy as np
 import pandas as pd
 
-from ..metrics.binning import BINS, BrierDecomposition, ReliabilityBins
+from ..metrics.binning import BINS, ReliabilityBins, decomposed
+from ..metrics.differences import clustered_mean
 from ..metrics.registry import CLIP, METRICS, computable
 from ..metrics.resampling import Bootstrap, draw_weights, weighted_sum
 from ..metrics.sample import Ranked
@@ -112,8 +113,6 @@ class DataSet:
             asked |= {f"low{k}": p.min(), f"high{k}": p.max(), f"n{k}": p.approx_nunique()}
         found = self.engine.ask(rows.aggregate(**asked)).iloc[0]
         self.size, self.total, self.ones = int(found["rows"]), found["mass"], found["ones"]
-        if not self.size:
-            raise ValueError(f"{self.engine.name} has columns but no rows.")
         self.share, self.groups = self.ones / self.total, int(found.get("groups", 0))
         if self.share in (0, 1):
             raise one_outcome(self.y, self.size, self.share)
@@ -193,14 +192,31 @@ class DataSet:
         """Return the parts of one column's Brier score, as `probnb.metrics.brier_decomposition`."""
         b = self.binned(name, bins)
         weight, q, outcome = b["mass"] / self.total, b["sp"] / b["mass"], b["ones"] / b["mass"]
-        return BrierDecomposition(
-            calibration=float(weight @ (q - outcome) ** 2),
-            refinement=float(weight @ (outcome * (1 - outcome))),
-            resolution=float(weight @ (outcome - self.share) ** 2),
-            uncertainty=self.share * (1 - self.share),
-            within_variance=float((b["spp"] - b["sp"] * q).sum() / self.total),
-            within_covariance=float((b["spy"] - b["ones"] * q).sum() / self.total),
-        )
+        within = b["spp"] - b["sp"] * q, b["spy"] - b["ones"] * q
+        within = (float(terms.sum() / self.total) for terms in within)
+        return decomposed(weight, q, outcome, self.share, *within)
+
+    def off(self, name):
+        """Return bias and its error, ECE, and sums by bin, as `probnb.report.judge` asks."""
+        blocks, b, n = self.sums(name), self.binned(name), self.total
+        terms, mass = (blocks["sp"] - blocks["ones"]) / blocks["mass"], blocks["mass"]
+        bias = clustered_mean(terms.to_numpy(), mass.to_numpy())[:2]
+        ece = self.evaluate(name)["ece"]
+        return bias, ece, b["ones"] - b["sp"], b["spread"], n, b["ww"].sum() / n
+
+    def by_group(self, largest):
+        """Return the weighted sums of the largest groups, by group and block."""
+        kept = self.rows.group_by("group").agg(rows=ibis._.count())
+        kept = kept.order_by([kept.rows.desc(), "group"]).limit(largest)
+        kept = [*self.engine.ask(kept)["group"]]
+        rows = self.rows.filter(self.rows.group.isin(kept))
+        w = rows.w if self.weight else 1.0
+        terms = {f"p{k}": rows[f"p{k}"] for k in range(len(self.names))}
+        terms |= {"mass": 1.0 + 0 * rows.y, "ww": w + 0 * rows.y, "ones": rows.y}
+        sums = {name: (w * term).sum() for name, term in terms.items()} | {"rows": rows.count()}
+        found = self.engine.ask(rows.group_by(["group", "block"]).agg(**sums))
+        found = found.set_index(["group", "block"])
+        return {group: found.loc[group] for group in kept}
 
     def drawn(self, bins=BINS):
         """Return the arguments of `probnb.plots.reliability_grid`: cells in place of rows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -76,39 +78,52 @@ class Engine:
 
     def ask(self, expression):
         """Run an expression and return its rows as a DataFrame, or raise a ValueError in words."""
-        try:
+        with self.explained():
             return self.con.to_pyarrow(expression).to_pandas()
-        except Exception as error:  # each engine has errors of its own
-            raise self.explain(error) from error
 
     def batches(self, expression):
         """Run an expression and yield its rows in order as Arrow, so many at a time."""
-        try:
+        with self.explained():
             yield from self._reader(expression)
-        except Exception as error:
-            raise self.explain(error) from error
+
+    def write(self, rows, path, names):
+        """Write rows as Parquet, under names that an engine might change: they differ by case."""
+        with self.explained():
+            batches = self._reader(rows)
+            write_parquet(path, batches, batches.schema, names)
 
     def _reader(self, expression):
         if self.con.name != "duckdb":
             return self.con.to_pyarrow_batches(expression, chunk_size=BATCH)
         return self.con.con.sql(self.con.compile(expression)).to_arrow_reader(BATCH)
 
-    def explain(self, error):
-        """Return an engine's error as a ValueError that names the file and the remedy."""
-        text = str(error)
-        found = [
-            words for pattern, words in _REMEDIES.items() if re.search(pattern, text, re.IGNORECASE)
-        ]
-        first = next(filter(None, map(str.strip, text.splitlines())), type(error).__name__)
-        return ValueError(f"{self.name}: {'; '.join([*found[:1], first[:500]])}.")
+    def _number(self, scalar):
+        with self.explained():
+            return self.con.to_pyarrow(scalar).as_py()
+
+    @contextlib.contextmanager
+    def explained(self):
+        """Raise what an engine raises as a ValueError that names the file and the remedy."""
+        try:
+            yield
+        except (ImportError, FileNotFoundError):
+            raise
+        except Exception as error:  # each engine has errors of its own
+            text = str(error).strip()
+            remedy = (words for what, words in _REMEDIES.items() if re.search(what, text, re.I))
+            first = text.partition("\n")[0][:500] or type(error).__name__
+            words = [*itertools.islice(remedy, 1), first]
+            raise ValueError(f"{self.name}: {'; '.join(words)}.") from error
+
+    @property
+    def unit(self):
+        """What places are counted in."""
+        return "line" if self.text else "row"
 
     @cached_property
     def size(self):
         """How many rows there are."""
-        return self._number(self.table.aggregate(n=self.table.count()))
-
-    def _number(self, expression):
-        return self.ask(expression).iat[0, 0].item()
+        return self._number(self.table.count())
 
     def raw(self, name):
         """Return a column as it is."""
@@ -131,12 +146,9 @@ class Engine:
         if (name, kind) not in self._known:
             held = self._held(name, kind)
             wrong = held.x.isnull() if kind == "label" else ~right(held.x).fill_null(False)
-            if kind == "number":
-                count = self.look(name).wrong
-            else:
-                count = self._number(held.aggregate(n=wrong.sum()))
-            if count:
-                raise self.refuse(name, allowed, held.filter(wrong), count)
+            if count := self.look(name).wrong if kind == "number" else self._number(wrong.sum()):
+                value, file, places = self._places(held.filter(wrong), 6)
+                raise refusal(name, allowed, value, places, count, self.unit, file)
             if kind == "weight" and not self.look(name).high:
                 raise ValueError(f"column {name!r} must hold a weight above 0; all are 0.")
         self._known[name, kind] = True
@@ -146,46 +158,33 @@ class Engine:
         """A column, ``x``, as it is, ``raw``, and where."""
         return self.table.select(FILE, ROW, raw=self.raw(name), x=self.read(name, kind))
 
-    def refuse(self, name, allowed, wrong, count):
-        """Return the error of a column of which so many rows are wrong."""
-        found = self.ask(wrong.drop("x").order_by(FILE, ROW).limit(6))
-        file, unit = found[FILE][0], "line" if self.text else "row"
-        places = [*found[ROW][found[FILE] == file]]
-        return refusal(name, allowed, found["raw"][0], places, count, unit, self.files[file])
+    def _places(self, held, count):
+        """The first of some rows: its value and file, and the places in that of so many."""
+        found = self.ask(held.drop("x").order_by(FILE, ROW).limit(count))
+        file = found[FILE][0]
+        return found["raw"][0], self.files[file], [*found[ROW][found[FILE] == file]]
 
     def look(self, name):
         """Return the `Facts` of a column."""
         if name not in self._known:
-            held = self._held(name)
-            counts = {what: test(held.x).fill_null(False).sum() for what, test in COUNTS.items()}
-            ends = {"wrong": held.x.isnull().sum(), "low": held.x.min(), "high": held.x.max()}
-            (found,) = self.ask(held.aggregate(**ends, **counts)).to_dict("records")
+            x = self._held(name).x
+            counts = {what: test(x).fill_null(False).sum() for what, test in COUNTS.items()}
+            asked = {"wrong": x.isnull().sum(), "low": x.min(), "high": x.max()} | counts
+            (found,) = self.ask(self._held(name).aggregate(**asked)).to_dict("records")
             self._known[name] = Facts(**found)
         return self._known[name]
-
-    def write(self, rows, path, names):
-        """Write rows as Parquet, under names that an engine might change: they differ by case."""
-        try:
-            batches = self._reader(rows)
-            fields = [kind.with_name(name) for kind, name in zip(batches.schema, names)]
-            with pq.ParquetWriter(path, pa.schema(fields)) as writer:
-                for batch in batches:
-                    writer.write_batch(batch.rename_columns(names))
-        except Exception as error:
-            raise self.explain(error) from error
 
     def first(self, name, what=None):
         """Return the first value of a column, or the first of one of `COUNTS`, and its place."""
         held = self._held(name)
         held = held if what is None else held.filter(COUNTS[what](held.x))
-        found = self.ask(held.drop("x").order_by(FILE, ROW).limit(1))
-        place = f"{'line' if self.text else 'row'} {found[ROW][0]} of {self.files[found[FILE][0]]}"
-        return found["raw"][0], place
+        value, file, (place,) = self._places(held, 1)
+        return value, f"{self.unit} {place} of {file}"
 
     def distinct(self, *names, kind="label"):
         """Return how many rows are left of some columns once none is there twice."""
         held = self.table.select(**{f"x{k}": self.read(c, kind) for k, c in enumerate(names)})
-        return self._number(held.distinct().aggregate(n=ibis._.count()))
+        return self._number(held.distinct().count())
 
     def labels(self, name):
         """Return the labels that a column holds, each once, as text."""
@@ -200,13 +199,19 @@ class Engine:
 
 def _convert(x, kind, decimal):
     """A column as labels or numbers by the rules of `probnb.tables.column`."""
+    x = x.cast("float64") if x.type().is_decimal() else x
     type_ = x.type()
     if kind == "label":
         if type_.is_floating():
             return ibis.ifelse(x - x == 0, x, ibis.null(type_))
-        if type_.is_integer() or type_.is_boolean():
+        if type_.is_integer():
             return x
-        return x.cast("string").re_replace(SPACES, "").nullif("")
+        if type_.is_boolean():
+            return x.cast("string").capitalize()
+        if type_.is_nested() or type_.is_binary():
+            return ibis.null("string")
+        x = x.cast("string").re_replace(SPACES, "").nullif("")
+        return x.re_replace(r"\+00$", "") if type_.is_timestamp() else x
     if type_.is_string():
         text = x.re_replace(SPACES, "").replace("\u2212", "-")
         if kind == "outcome":
@@ -221,6 +226,15 @@ def _convert(x, kind, decimal):
     else:
         number = x.isnull().ifelse(1.0, 1.0).nullif(1.0)
     return ibis.ifelse(number - number == 0, number, ibis.null("float64"))  # NaN, infinity
+
+
+def write_parquet(path, batches, schema, names=None):
+    """Write batches of rows as Parquet, under other names if given, which need not be unique."""
+    names = schema.names if names is None else names
+    schema = pa.schema([kind.with_name(name) for kind, name in zip(schema, names)])
+    with pq.ParquetWriter(path, schema) as writer:
+        for batch in batches:
+            writer.write(batch.rename_columns(names))
 
 
 def hashed(table, seed=0):

@@ -12,24 +12,26 @@ import itertools
 import os
 import re
 import tempfile
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import ibis
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..reading import is_parquet, look_at_text, naming, open_unpacked
 from ..settings import EngineSettings
 from ..validation import find_path
-from .engine import FILE, ROW, Engine
+from .engine import FILE, ROW, Engine, write_parquet
 
 PARQUET, TEXT = (".parquet", ".pq", ".parq"), (".csv", ".tsv")
 RESERVED = {"", "file_row_number", "file_index", "filename"}
 CELLS = 1 << 21
 """Cells of a text that are held at a time."""
+LEFT = "Left out as hidden, unfinished, of another kind or read already"
+
 SHOWN = 8
 """Files that a note names."""
 
@@ -82,43 +84,35 @@ class _Source:
     """A file and the types of its columns, by name and how often the name was there before."""
 
     def __init__(self, file, name):
-        self.file, self.name, self.text, before = file, name, None, Counter()
-        self.opened = partial(open_unpacked, file)
-        with naming(name), self.opened() as stream:
+        self.file, self.name, self.text = file, name, None
+        with naming(name), open_unpacked(file) as stream:
             self.odd = isinstance(stream, gzip.GzipFile)
             if is_parquet(stream.read(512)):
                 schema = pq.read_schema(stream)
-                columns = [*zip(schema.names, map(_plain, schema.types))]
+                names, kinds = schema.names, map(_plain, schema.types)
             else:
-                self.text = look_at_text(self.opened)
-                columns = [(column, "text") for column in next(self.text.frames(2))]
-        self.types = {}
-        for column, kind in columns:
-            self.types[column, before[column]] = kind
-            before[column] += 1
-        plain = {column.casefold() for column, _ in columns} - RESERVED
-        self.odd |= self.text is not None or len(plain) < len(columns)
+                self.text = look_at_text(partial(open_unpacked, file))
+                names = [*next(self.text.frames(2))]
+                kinds = ["text"] * len(names)
+        self.types = dict(zip(zip(names, pd.Series(names).groupby(names).cumcount()), kinds))
+        plain = {column.casefold() for column in names} - RESERVED
+        self.odd |= self.text is not None or len(plain) < len(names)
 
     def write(self, path, inner):
         """Write the rows as Parquet, under other names of the columns."""
         names = [inner[key] for key in self.types]
-        tables = self._text(names) if self.text else self._batches(names)
-        with naming(self.name), pq.ParquetWriter(path, (first := next(tables)).schema) as writer:
-            for table in itertools.chain([first], tables):
-                writer.write_table(table)
-
-    def _text(self, names):
-        fields = [*((name, pa.large_string()) for name in names), ("line", pa.int64())]
-        for frame in self.text.frames(max(1, CELLS // len(names))):
-            held = frame.set_axis(names, axis=1).assign(line=frame.index)
-            yield pa.Table.from_pandas(held, pa.schema(fields), preserve_index=False)
-
-    def _batches(self, names):
-        with self.opened() as stream:
-            file = pq.ParquetFile(stream)
-            yield file.schema_arrow.empty_table().rename_columns(names)
-            for batch in file.iter_batches():
-                yield pa.Table.from_batches([batch]).rename_columns(names)
+        with naming(self.name), open_unpacked(self.file) as stream:
+            if self.text:
+                fields = [*((name, pa.large_string()) for name in names), ("line", pa.int64())]
+                schema = pa.schema(fields)
+                tables = (
+                    pa.Table.from_pandas(frame.set_axis(names, axis=1).reset_index(), schema)
+                    for frame in self.text.frames(max(1, CELLS // len(names)))
+                )
+                write_parquet(path, tables, schema)
+            else:
+                file = pq.ParquetFile(stream)
+                write_parquet(path, file.iter_batches(), file.schema_arrow, names)
 
 
 def _plain(kind):
@@ -156,26 +150,24 @@ def open_rows(path, engine="duckdb", memory="2GB"):
     FileNotFoundError
         If there is no such file.
     ValueError
-        If `engine` or `memory` is none, or the files cannot be read.
+        If `engine` or `memory` is none, or the files cannot be read or have no rows.
     """
     settings = EngineSettings(engine, memory)
     folder = tempfile.TemporaryDirectory(prefix="probnb-")
-    files, inner, about = [str(path)], None, {"files": (str(path),)}
+    opened, files, inner = Engine(None, str(path), (str(path),), folder=folder), [str(path)], None
     if not re.match(r"\w+://", str(path)):
-        files, inner, about = _look(path, folder.name)
-    opened = Engine(None, str(path), folder=folder, **about)
-    try:
-        read = _read_duckdb if settings.name == "duckdb" else _read_spark
+        opened, files, inner = _look(path, folder)
+    read = _read_duckdb if settings.name == "duckdb" else _read_spark
+    with opened.explained():
         con, table, names = read(opened, files, inner, settings.name, settings.size)
-    except (ImportError, FileNotFoundError):
-        raise
-    except Exception as error:
-        raise opened.explain(error) from error
-    return replace(opened, con=con, table=table, names=opened.names or tuple(names))
+    opened = replace(opened, con=con, table=table, names=opened.names or tuple(names))
+    if not opened.size:
+        raise ValueError(f"{path} has columns ({', '.join(opened.names)}) but no rows.")
+    return opened
 
 
 def _look(path, folder):
-    """Return Parquet that any engine reads, its names of the columns, and what is known of it."""
+    """Return what is known of files, and Parquet that any engine reads with its own names."""
     files, base, left = find_files(path)
     sources = [_Source(file, os.path.relpath(file, base)) for file in files]
     text = [source for source in sources if source.text]
@@ -188,41 +180,29 @@ def _look(path, folder):
     keys, odd = [*dict.fromkeys(key for source in sources for key in source.types)], {}
     for key, source in itertools.product(keys, sources):
         first, kind = (held.types.get(key, "absent") for held in (sources[0], source))
+        if kind.startswith("duration"):
+            odd.setdefault(key[0], f"a {kind}, a type that engines lack")
         if kind != first:
             odd.setdefault(key[0], f"{kind} in {source.name} and {first} in {sources[0].name}")
     names = inner = tuple(name for name, _ in keys)
     if any(source.odd for source in sources):
         inner = [f"c{k}" for k in range(len(keys))]
-        files = [os.path.join(folder, f"{k}.parquet") for k in range(len(files))]
+        files = [os.path.join(folder.name, f"{k}.parquet") for k in range(len(files))]
         for file, source in zip(files, sources):
             source.write(file, dict(zip(keys, inner)))
     folders = {part for source in sources for part in Path(source.name).parts[:-1] if "=" in part}
-    notes = {
-        "Left out as hidden, unfinished, of another kind or read already": [
-            os.path.relpath(name, base) for name in left
-        ],
-        "Names of folders are not read as columns": sorted(folders),
-    }
     notes = [
         f"{what}: {', '.join(which[:SHOWN])}{', ...' * (len(which) > SHOWN)}."
-        for what, which in notes.items()
+        for what, which in (
+            (LEFT, [os.path.relpath(file, base) for file in left]),
+            ("Names of folders are not read as columns", sorted(folders)),
+        )
         if which
     ]
-    return (
-        files,
-        inner,
-        {
-            "files": tuple(source.name for source in sources),
-            "names": names,
-            "odd": odd,
-            "text": bool(text),
-            "decimal": (*marks, ".")[0],
-            "notes": (
-                *notes,
-                *dict.fromkeys(note for source in text for note in source.text.notes),
-            ),
-        },
-    )
+    notes += dict.fromkeys(note for source in text for note in source.text.notes)
+    about = {"odd": odd, "text": bool(text), "decimal": (*marks, ".")[0], "notes": tuple(notes)}
+    called = tuple(source.name for source in sources)
+    return Engine(None, str(path), called, names, folder=folder, **about), files, inner
 
 
 def _read_duckdb(opened, files, inner, engine, size):
@@ -231,6 +211,7 @@ def _read_duckdb(opened, files, inner, engine, size):
     files = [glob.escape(file) if os.path.exists(file) else file for file in files]
     inner = inner or con.read_parquet(files).columns
     listed = ", ".join(_quoted(file, "'") for file in files)
+    con.raw_sql("SET TimeZone = 'UTC'")
     con.raw_sql(
         f"CREATE VIEW rows AS {_select(opened, inner, 'file_index', 'file_row_number')} FROM "
         f"read_parquet([{listed}], hive_partitioning=false)"
@@ -243,6 +224,7 @@ def _read_spark(opened, files, inner, engine, size):
 
     builder = SparkSession.builder.master(engine).appName("probnb")
     builder = builder.config("spark.driver.memory", f"{size / 1e6:.0f}m")
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     con, parts = ibis.pyspark.connect(session), []

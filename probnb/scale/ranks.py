@@ -73,7 +73,6 @@ def count_ranks(engine, rows, low, high, total, ones, bins, ties, exact=True, na
     Ranks
         The counts.
     """
-    scale = CELLS / max(high - low, 1e-300)
     p, y, w = rows.p, rows.y, rows.w if "w" in rows.columns else 1.0
     scale, zeros = CELLS / max(high - low, 1e-300), total - ones
     terms = {"rows": number(1), "ones": w * y}

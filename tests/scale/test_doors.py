@@ -1,6 +1,6 @@
 """What comes in by an engine: each fault that was found stands with its siblings."""
 
-import gzip
+import decimal
 
 import numpy as np
 import pandas as pd
@@ -13,30 +13,13 @@ from probnb.calibrators import PlattScaling
 from probnb.report import judge, make_report, read_predictions
 from probnb.scale import DataSet, open_rows, write_calibrated
 from probnb.scale.engine import hashed
+from probnb.tables import Rows, read_table
 
-
-def draw(n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    q = rng.beta(2, 3, n)
-    return pd.DataFrame({"y": (rng.random(n) < q).astype(int), "m": np.clip(q**1.2, 0, 1)})
-
-
-def large(path, *args, **settings):
-    return read_predictions(path, *args, engine="duckdb", memory="300MB", **settings)
+from .rows import draw, large, put
 
 
 def brier(frame, weights=None):
     return np.average((frame["m"] - frame["y"]) ** 2, weights=weights)
-
-
-def put(frame, path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    name = path.name.casefold()
-    if name.removesuffix(".gz").endswith("parquet"):
-        frame.to_parquet(path)
-    else:
-        text = frame.to_csv(index=False, sep="\t" if ".tsv" in name else ",").encode()
-        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
 
 
 # --- what a type, a folder or a name would change -----------------------------------------------
@@ -143,9 +126,9 @@ def test_other_columns_that_not_all_files_have_are_left_out_and_told(tmp_path):
         ".trash/a",
         "_delta_log/a",
         "x/.hidden/a",
-        "_SUCCESS",
         ".a",
         "x/_a",
+        "_SUCCESS",
         "~a.tmp",
         "README",
     ],
@@ -176,10 +159,7 @@ def test_hidden_and_unfinished_files_are_left_out_and_told(hidden, ending, tmp_p
 )
 def test_endings_in_any_case_are_read(names, tmp_path):
     for name in names:
-        frame = draw()
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        frame.to_parquet(path) if ".p" in name.casefold() else put(frame, path)
+        put(draw(), tmp_path / name)
     found = large(tmp_path)
     assert found.size == 800 and f"Read 800 rows of 2 files of {tmp_path}" in found.notes[0]
 
@@ -276,10 +256,13 @@ def test_what_few_rows_say_decides(tmp_path):
     [
         ("m", np.nan, 0.5, "row 17 of my.parquet"),
         ("m", 1.5, 0.5, "3 of 20,000 values"),
-        ("y", 2, 1, "'y' must hold 0 or 1"),
-        ("weight", -1.0, 1.0, "'weight' must hold a weight"),
+        ("m", np.inf, 0.5, "'m' must hold a finite number .* row 17 .* holds inf"),
+        ("y", 2, 1, "'y' must hold 0 or 1 .* row 17 .* holds 2"),
+        ("y", 0.5, 1.0, "'y' must hold 0 or 1 .* holds 0.5"),
+        ("weight", -1.0, 1.0, "'weight' must hold a weight of at least 0 .* holds -1.0"),
         ("p", np.nan, 0.5, "'p' must hold"),
-        ("group", None, "a", "'group' must hold a name"),
+        ("group", None, "a", "'group' must hold a name .* row 17 .* holds nothing"),
+        ("cluster", None, "a", "'cluster' must hold a name .* holds nothing"),
         ("group", np.nan, 1.0, "'group' must hold a name"),
         ("split", "", "test", "'split' must"),
     ],
@@ -295,6 +278,71 @@ def test_what_few_rows_hold_is_refused(column, value, other, words, tmp_path):
         large(path)
 
 
+@pytest.mark.parametrize("role", ["group", "cluster", "id", "weight", "p", "m"])
+def test_decimals_are_numbers_in_every_role(role, tmp_path):
+    frame = draw(300).assign(**{role: (np.arange(300) % 7 + 1) / 1000})
+    held = pa.array([decimal.Decimal(f"{value:.6f}") for value in frame[role]])
+    table = pa.Table.from_pandas(frame.drop(columns=role)).append_column(role, held)
+    pq.write_table(table, tmp_path / "my.parquet")
+    small = read_predictions(tmp_path / "my.parquet", "m")
+    expected = read_predictions(put(frame, tmp_path / "my.csv"), "m")
+    found = large(tmp_path / "my.parquet", "m")
+    for own in (small, found.sample):
+        pd.testing.assert_frame_equal(own.predictions, expected.predictions)
+        for part in ("p", "group", "cluster", "weight"):
+            ours, theirs = (getattr(t, part) for t in (own, expected))
+            assert (ours is None) == (theirs is None)
+            if ours is not None:
+                ours, theirs = ours.astype(float), theirs.astype(float)
+                np.testing.assert_allclose(ours / ours.max(), theirs / theirs.max(), rtol=1e-12)
+
+
+TIMES = [0, 86_400, None, 1_000_001, 86_400_000_001]
+TYPES = {
+    "truth values": pa.array([True, False, None, True, False]),
+    **{f"times in {unit}": pa.array(TIMES, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+    "times of UTC": pa.array(TIMES, pa.timestamp("us", "UTC")),
+    "times of a zone": pa.array(TIMES, pa.timestamp("us", "Europe/Berlin")),
+    "dates": pa.array([0, 1, 2, None, 4], pa.date32()),
+    "times of day": pa.array([0, 1, None, 3, 4], pa.time64("us")),
+    "large numbers": pa.array([2**60, 2**60 + 1, 2, 3, 4]),
+    "half": pa.array(np.array([0.1, 0.5, np.nan, np.inf, -0.0], np.float16)),
+    "single": pa.array(np.array([0.1, 0.5, np.nan, np.inf, -0.0], np.float32)),
+    "bytes": pa.array([b"a", b"0.5", b"\xff", None, b""]),
+    "lists": pa.array([[1], [2], [], None, [1, 2]]),
+    "records": pa.array([{"a": 1}, {"a": 2}, None, {"a": 3}, {"a": 1}]),
+    "nothing": pa.nulls(5),
+    "wide decimals": pa.array([decimal.Decimal(1) / 7] * 4 + [None], pa.decimal128(38, 30)),
+    "coded numbers": pa.array([0.5, 0.25, 0.5, None, 0]).dictionary_encode(),
+    "coded text": pa.array(["a", "b", None, " a", ""]).dictionary_encode(),
+    "odd spaces": pa.array(["\x1f0.5", "\u2003x", "\x85y", "\u200bz", "\ufeffq"]),
+    "other digits": pa.array(["\uff11", "\u0663", "\xbd", "1\xa0000", "\u221e"]),
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_columns_of_any_type_are_read_alike(kind, tmp_path):
+    pq.write_table(pa.table({"x": TYPES[kind]}), tmp_path / "a.parquet")
+    rows, engine = Rows(read_table(tmp_path / "a.parquet")), open_rows(tmp_path)
+    for held, fill in (("label", ""), ("number", np.nan), ("outcome", np.nan)):
+        found = engine.ask(engine.table.select("_row", x=engine.read("x", held)).order_by("_row"))
+        ours, theirs = (
+            pd.Series(x, dtype=object).fillna(fill) for x in (found["x"], rows.read("x", held))
+        )
+        pd.testing.assert_series_equal(ours, theirs, check_names=False, obj=held)
+
+
+def test_lengths_of_time_are_no_numbers(tmp_path):
+    """Parquet has whole numbers in their place, and an engine sees those."""
+    late = pa.array(np.arange(400) % 3, pa.duration("us"))
+    pq.write_table(pa.Table.from_pandas(draw()).append_column("late", late), tmp_path / "a.parquet")
+    found, small = large(tmp_path), read_predictions(tmp_path / "a.parquet")
+    assert found.names == [*small.predictions] == ["m"]
+    for read in (large, read_predictions):
+        with pytest.raises(ValueError, match="'late' must"):
+            read(tmp_path / "a.parquet", "m", group="late")
+
+
 @pytest.mark.usefixtures("few")
 def test_a_long_table_is_refused_whatever_its_size(tmp_path):
     frame = pd.concat([draw(N).assign(id=np.arange(N), model=name) for name in ("old", "new")])
@@ -305,28 +353,20 @@ def test_a_long_table_is_refused_whatever_its_size(tmp_path):
 
 def test_a_sample_has_its_size_and_the_same_rows_each_time(tmp_path):
     frame = draw(5000).assign(k=np.arange(5000) / 5000)
-    for k in range(7):
-        frame[k::7].to_parquet(tmp_path / f"{k}.parquet", row_group_size=100)
+    for k, part in enumerate(np.array_split(np.arange(5000), 7)):
+        frame.iloc[part].to_parquet(tmp_path / f"{k}.parquet", row_group_size=100)
     data = DataSet(open_rows(tmp_path), ["m", "k"])
     drawn = {count: data.draw(count) for count in (1, 10, 333, 4999, 5000, 6000)}
-    assert {count: len(rows) for count, rows in drawn.items()} == {
-        1: 1,
-        10: 10,
-        333: 333,
-        4999: 4999,
-        5000: 5000,
-        6000: 5000,
-    }
+    assert [len(rows) for rows in drawn.values()] == [1, 10, 333, 4999, 5000, 5000]
     for _ in range(3):
         again = DataSet(open_rows(tmp_path), ["m", "k"]).draw(333)
         pd.testing.assert_frame_equal(drawn[333], again)
     assert {*drawn[10]["p1"]} < {*drawn[333]["p1"]}
-    places = np.sort(
-        drawn[333]["p1"]
-    )  # uniform: the deviation is about 1.6 / sqrt(333) at 1 in 100
+    # Uniform: the deviation is about 1.6 / sqrt(333) at 1 in 100.
+    places = np.sort(drawn[333]["p1"])
     assert np.abs(places - np.arange(333) / 333).max() < 0.1
-    order = np.concatenate([frame["k"][k::7] for k in range(7)])
-    np.testing.assert_array_equal(drawn[6000]["p1"], order)
+    assert (np.diff(drawn[333]["p1"]) > 0).all()
+    np.testing.assert_array_equal(drawn[6000]["p1"], frame["k"])
 
 
 def test_blocks_are_random_by_file_and_row(tmp_path):

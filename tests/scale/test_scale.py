@@ -128,7 +128,7 @@ def test_the_report_is_that_of_the_rows(frame, tmp_path):
         point = large.tables["metrics"].loc["value"]
         pd.testing.assert_frame_equal(point, small.tables["metrics"].loc["value"], rtol=1e-12)
         assert "blocks of rows" in large.what_was_read()
-        assert large.in_short()[:20] == small.in_short()[:20]
+        assert large.in_short().split("\n")[:2] == small.in_short().split("\n")[:2]
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
@@ -152,7 +152,7 @@ def test_a_write_that_fails_leaves_what_was_there(opened, frame, tmp_path, monke
     data, out = DataSet(opened, ["single"]), tmp_path / "out.parquet"
     out.write_text("before")
 
-    def full(writer, batch):
+    def full(writer, batch, *_):
         raise OSError("No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_batch", full)
@@ -161,33 +161,6 @@ def test_a_write_that_fails_leaves_what_was_there(opened, frame, tmp_path, monke
     with pytest.raises(ValueError, match="the disk is full"):
         write_calibrated(data, "single", out, fitted)
     assert out.read_text() == "before" and [*tmp_path.iterdir()] == [out]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"single": np.nan}, "'single' must hold a finite number .* row 2000 .* holds nothing"),
-        ({"single": 1.5}, "'single' must hold a probability .* row 2000 .* holds 1.5"),
-        ({"y": 2}, "'y' must hold 0 or 1 .* holds 2"),
-        ({"y": 0.5}, "'y' must hold 0 or 1"),
-        ({"w": -1}, "'w' must hold a weight of at least 0 .* holds -1"),
-        ({"group": None}, "'group' must hold a name .* holds nothing"),
-        ({"day": None}, "'day' must hold a name .* holds nothing"),
-    ],
-)
-def test_a_wrong_value_is_named(frame, tmp_path, change, words):
-    held = frame.astype({"y": float}).assign(w=frame["w"] + 1)
-    for name, value in change.items():
-        held.loc[N // 2, name] = value
-    held.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match=words):
-        DataSet(
-            open_rows(tmp_path / "rows.parquet"),
-            ["single"],
-            weight="w",
-            group="group",
-            cluster="day",
-        )
 
 
 def test_files_that_are_wrong_say_which(frame, tmp_path):
