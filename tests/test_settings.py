@@ -32,8 +32,10 @@ def test_what_is_wrong_is_refused(wrong, words):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"engine": "sqlite"}, "engine must be duckdb, or the master of a Spark"),
-        ({"engine": 5}, "engine must be duckdb"),
+        *(
+            ({"engine": engine}, "engine must be duckdb, or the master of a Spark")
+            for engine in ("duck", "spark", "sqlite", "polars", "local2", "", 5)
+        ),
         ({"memory": "2"}, "memory must be a size such as 500MB or 2GB; got '2'"),
         ({"memory": 2}, "memory must be a size"),
         ({"memory": "0GB"}, "memory must be a size"),

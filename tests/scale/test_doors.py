@@ -202,13 +202,6 @@ def test_the_engine_may_be_spelt_so(engine, tmp_path):
     assert read_predictions(tmp_path / "a.csv", engine=engine).size == 400
 
 
-@pytest.mark.parametrize("engine", ["duck", "spark", "sqlite", "polars", "local2", ""])
-def test_another_engine_is_refused(engine, tmp_path):
-    put(draw(), tmp_path / "a.csv")
-    with pytest.raises(ValueError, match="engine must be duckdb, or the master of a Spark"):
-        read_predictions(tmp_path / "a.csv", engine=engine)
-
-
 # --- all rows are asked, and a sample is a sample -----------------------------------------------
 
 N = 20_000
@@ -247,7 +240,10 @@ def test_what_few_rows_say_decides(tmp_path):
     found = large(rare("id", few_of(1, 0) + np.arange(N) * 10, tmp_path))
     assert found.cluster is None
     found = large(rare("id", [min(k, N - 2) for k in range(N)], tmp_path))
-    assert found.cluster == "id" and "Column id repeats: 19,999 ids in 20,000 rows." in found.notes
+    small = read_predictions(tmp_path / "my.parquet")
+    assert found.cluster == "id" and small.units == N - 1 and "clusters" in found.kind
+    for table in (small, found):
+        assert "Column id repeats: 19,999 ids in 20,000 rows." in table.notes
 
 
 @pytest.mark.usefixtures("few")
@@ -444,8 +440,6 @@ def test_a_bootstrap_of_some_metrics_and_columns(tmp_path):
         metrics.bootstrap(data, metrics=["mse_p"])
     with pytest.raises(ValueError, match="must be names of columns; got a DataFrame"):
         metrics.bootstrap(data, draw()[["m"]])
-    with pytest.raises(ValueError, match="path must be given with an engine"):
-        read_predictions(engine="duckdb")
     with pytest.raises(TypeError, match="wieght"):
         large(tmp_path / "a.csv", wieght="w")
 

@@ -215,10 +215,3 @@ def test_what_is_written_are_the_rows_judged_and_no_column_is_lost(frame, tmp_pa
         write_calibrated(DataSet(open_rows(path), ["single"]), "single", path, both)
     with pytest.raises(ValueError, match="bins must be an integer"):
         data.reliability_bins("single", 0)
-
-
-def test_few_repeated_ids_are_clusters_in_memory_and_by_an_engine(frame, tmp_path):
-    frame.assign(id=np.arange(N) % (N - 50))[["y", "single", "id"]].to_csv(tmp_path / "rows.csv")
-    units = read_predictions(tmp_path / "rows.csv", "single").units
-    large = read_predictions(tmp_path / "rows.csv", "single", engine="duckdb")
-    assert units == N - 50 and large.cluster == "id" and "clusters" in large.kind
