@@ -37,38 +37,40 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, default_profile, results_path
+from probnb_book.notebook import check_parameters, check_run, results_path
 
 check_parameters(globals(), "studies scenario data_dir profile seed device results_dir retrain")
-from probnb.validation import check_choice, check_choices, check_integer
+from probnb.validation import check_choice, check_choices
 from probnb_book.ablations.rows import PAGE, STUDIES, settings_of
 from probnb_book.scenarios import SCENARIOS
 
 names = check_choices(PAGE if studies is None else studies, STUDIES, "studies")
 check_choice(scenario, SCENARIOS, "scenario")
-profile = default_profile(profile)
-settings_of(profile)  # there is one of that name
-check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
-check_choice(retrain, (True, False), "retrain")
-check_integer(seed, "seed", minimum=0)
-data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
+check_run(globals())
+settings = settings_of(profile)
 kept = results_path().parent / "results"
-results_dir = results_path(results_dir)
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+import seaborn as sns
 
-from probnb.plots import forest, use_style
-from probnb_book.ablations import figures, study
+from probnb.plots import forest, plain_ticks, use_style
+from probnb_book.ablations import study
 from probnb_book.ablations.special import first_targets
 from probnb_book.data.faces import load_faces
+from probnb_book.results import student
 
 use_style()
 pd.set_option("display.max_colwidth", None)
+MSE = "MSE$_p$ (× 100)"
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of every training target less that of plain cross entropy, with 95 % intervals over seeds; sorted, with the cost of each in trainings. Rows that average are lowest."}}
 targets = study.compare(study.read_study(kept, "targets"), base="ce")
-ax = forest(figures.by_label(targets, costs=True), xlabel="MSE$_p$ less that of CE (× 100)")
+shown = targets.sort_values("value").assign(
+    label=targets["label"] + targets["cost"].map(" ({:.1f})".format)
+)
+ax = forest(shown, xlabel="MSE$_p$ less that of CE (× 100)")
 
 # %% [markdown]
 # **How we know.** Every seed draws its own faces, outcomes, weights and order, so that Student's interval over
@@ -101,11 +103,13 @@ ax = forest(found, hue="scenario", xlabel="MSE$_p$ less that of CE early-stop (�
 # outcomes, whatever its $p$. That may be a mild thing to learn from: it is close to what the network would say of a
 # face that it knows nothing about, and a calibration epoch is one in three or four.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Two scatter plots of the empirical probability of training faces against their true probability: before training, nearly the same for all faces; at the early stop, near the diagonal."}}
-settings = settings_of(profile)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the empirical probability of training faces against their true probability: before training, nearly the same for all faces; at the early stop, near the diagonal."}}
 faces = load_faces(scenario, data_dir, size=settings.size, n=settings.images, seed=seed)
 first = first_targets(faces, settings, seed, results_dir / "fits", device)
-axes = figures.first_targets_figure(first)
+grid = sns.relplot(first, x="p", y="p_emp", col="network", s=12, lw=0, height=3.2)
+grid.map_dataframe(lambda **_: plt.axline((0, 0), slope=1, color="0.5", lw=1, ls="--"))
+grid.set(xlim=(0, 1), ylim=(0, 1), xticks=(0.2, 0.4, 0.6, 0.8)).set_titles("{col_name}")
+_ = grid.set_axis_labels("True probability p", "Target p$_{emp}$")
 
 # %% [markdown]
 # ## Hyperparameters
@@ -121,17 +125,56 @@ axes = figures.first_targets_figure(first)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from cross entropy against the strength of focal loss, entropy regularisation and MMCE, with intervals over seeds: strong settings lie above 0."}}
 losses = study.read_study(kept, "losses", data="utkface")
-grid = figures.settings_figure(losses, ["focal", "entropy", "mmce"], "ce")
+
+
+def settings_figure(table, base, axes):
+    """Differences in MSE_p from one row against settings, a panel each, intervals over seeds."""
+    same = ["scenario", "n", "seed"]
+    start = table[table["row"] == base].set_index(same)["mse_p"].rename("start")
+    shown = table[table["part"].isin(list(axes))].join(start, on=same)
+    shown = shown.assign(gap=100 * (shown["mse_p"] - shown["start"]))
+    several = shown["scenario"].nunique() > 1
+    shown["scenario"] = shown["scenario"].str.capitalize()
+    drawn = {"x": "x", "y": "gap", "col": "part", "hue": "scenario", "style": "scenario"}
+    look = {"markers": True, "dashes": False, "errorbar": student, "err_style": "bars"}
+    look |= {"height": 2.4, "aspect": 1 if len(axes) > 1 else 2, "legend": several}
+    panels = {"col_order": axes, "col_wrap": min(3, len(axes))}
+    panels["facet_kws"] = {"sharex": False, "legend_out": False}
+    grid = sns.relplot(shown, kind="line", **drawn, **panels, **look)
+    grid.set_titles("").set_ylabels("Difference (× 100)").refline(y=0)
+    for part, ax in grid.axes_dict.items():
+        x = np.sort(shown.loc[shown["part"] == part, "x"].unique())
+        ax.set(xlabel=axes[part], xscale="log" if x[-1] > 6 * x[0] > 0 else "linear")
+        plain_ticks(ax.xaxis, x)
+    if several:
+        sns.move_legend(grid, "lower center", bbox_to_anchor=(0.45, 1), ncols=2, title="")
+    return grid
+
+
+strengths = {
+    "focal": "Focal loss: strength γ",
+    "entropy": "Entropy: strength β",
+    "mmce": "MMCE: strength β",
+}
+grid = settings_figure(losses, "ce", strengths)
 
 # %% [markdown]
 # **Of CaPE's own settings none is shown to matter.** All start from the same early-stopped network on drawn
 # faces, and what is subtracted is the same fine-tuning without calibration epochs. Of 26 rows no interval leaves 0
 # out, where chance alone would give about one.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Difference in MSE_p from the control against each setting of CaPE, a panel a setting, with intervals over seeds that all cross 0."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from the control against each setting of CaPE, a panel a setting, with intervals over seeds that all cross 0."}}
 cape = study.read_study(kept, "cape")
-parts = ["m", "phase", "B", "rate", "r", "sigma", "length"]
-grid = figures.settings_figure(cape, parts, "ce_finetuned")
+settings_of_cape = {
+    "m": "m (every m-th epoch)",
+    "phase": "Phase (2: starts with it)",
+    "B": "B: bins",
+    "rate": "Learning rate",
+    "r": "r: neighbours",
+    "sigma": "σ of the kernel",
+    "length": "Length (epochs)",
+}
+grid = settings_figure(cape, "ce_finetuned", settings_of_cape)
 
 # %% [markdown]
 # ## The weighted sum
@@ -145,7 +188,7 @@ grid = figures.settings_figure(cape, parts, "ce_finetuned")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p from alternating CaPE against the weight of the calibration loss, with intervals over seeds that cross 0."}}
 weighted = study.read_study(kept, "weighted")
-grid = figures.settings_figure(weighted, ["lambda"], "cape_bin")
+grid = settings_figure(weighted, "cape_bin", {"lambda": "λ: weight of p$_{emp}$"})
 
 # %% [markdown]
 # ## Better targets
@@ -167,7 +210,7 @@ grid = figures.settings_figure(weighted, ["lambda"], "cape_bin")
 # - Hygiene with augmentation does not hold up with more data: [below](ablations-scaling), at 8,000 faces, it is
 #   *above* cross entropy, in both of two seeds.
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 table = targets.assign(low=100 * targets["low"], high=100 * targets["high"])
 table = table.assign(difference=100 * table["value"], MSE_p=100 * table["mean"]).sort_values(
     "difference"
@@ -194,14 +237,18 @@ table.set_index("label")[columns].round(2)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p on photographs against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 weight = study.read_study(kept, "weight", data="utkface")
-grid = figures.settings_figure(weight, ["unseen", "seen"], "unseen=0")
+teachers = {
+    "unseen": "ξ: weight of teachers\nthat did not see the face",
+    "seen": "ξ: of one that did",
+}
+grid = settings_figure(weight, "unseen=0", teachers)
 
 # %% [markdown]
 # The same from random weights, on drawn faces, five seeds: noisier, and of the same shape.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Difference in MSE_p on drawn faces against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Difference in MSE_p on drawn faces against the weight given to seen and to unseen rows, with intervals over seeds, less the setting without them."}}
 drawn = study.read_study(kept, "weight", profile="quick")
-grid = figures.settings_figure(drawn, ["unseen", "seen"], "unseen=0")
+grid = settings_figure(drawn, "unseen=0", teachers)
 
 # %% [markdown]
 # ## CaPE with ensembles
@@ -216,7 +263,7 @@ grid = figures.settings_figure(drawn, ["unseen", "seen"], "unseen=0")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of ways to combine averaging, CaPE and Platt scaling, less the deep ensemble: rows of three networks near 0, rows of one network above."}}
 ensembles = study.compare(study.read_study(kept, "ensembles"), base="ensemble")
-ax = forest(figures.by_label(ensembles), xlabel="MSE$_p$ less that of the deep ensemble (× 100)")
+ax = forest(ensembles.sort_values("value"), xlabel="MSE$_p$ less that of the deep ensemble (× 100)")
 
 # %% [markdown]
 # ## When to stop
@@ -231,7 +278,14 @@ ax = forest(figures.by_label(ensembles), xlabel="MSE$_p$ less that of the deep e
 # forgets has a higher rate and calibration epochs alone).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p of the network that each stopping rule keeps, as it is, after Platt scaling and after CaPE, a mark a seed."}}
-ax = figures.stopping_figure(study.read_study(kept, "stopping"))
+names_of = {"kept": "as kept", "platt": "then Platt, two logits", "cape": "then CaPE (bin)"}
+stopping = study.read_study(kept, "stopping").replace({"part": names_of})
+ax = sns.stripplot(
+    stopping, x=100 * stopping["mse_p"], y="label", hue="part", dodge=True, jitter=False, size=6
+)
+ax.set(xscale="log", xlabel=f"{MSE}, a mark a seed", ylabel="Epoch that is kept")
+plain_ticks(ax.xaxis, (2, 3, 4, 6, 8, 12))
+sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=3, title=None)
 
 # %% [markdown]
 # (ablations-reversal)=
@@ -250,15 +304,34 @@ ax = figures.stopping_figure(study.read_study(kept, "stopping"))
 # or after the map is another matter: once all is calibrated, the two rules hardly differ on photographs, and on drawn
 # faces either may win.
 
+
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of averages and of single networks by epoch in the study of reversal, by data and number of networks."}}
+def where(table):
+    """The kind of faces and the scenario of each line."""
+    faces = table["data"].eq("utkface").map({True: "photographs, ", False: "drawn faces, "})
+    return faces + table["scenario"].str.capitalize()
+
+
 reversal = study.read_study(kept, "reversal")
-grid = figures.reversal_figure(reversal)
+by_epoch = reversal[reversal["part"].str.startswith("epoch")].rename(
+    columns={"label": "Predictions", "part": "Judged"}
+)
+by_epoch = by_epoch.replace(
+    {"Judged": {"epoch": "as they are", "epoch, platt": "after Platt scaling"}}
+)
+by_epoch = by_epoch.assign(mse=100 * by_epoch["mse_p"], on=where(by_epoch))
+drawn = {"x": "x", "y": "mse", "hue": "Predictions", "style": "Judged", "col": "on"}
+look = {"errorbar": None, "palette": "colorblind", "col_wrap": 2, "height": 2.6, "aspect": 1.3}
+apart = {"sharex": False, "sharey": False}
+grid = sns.relplot(by_epoch, kind="line", **drawn, **look, facet_kws=apart)
+grid.set_titles("{col_name}").set_axis_labels("Epoch", MSE)
+sns.move_legend(grid, "lower center", bbox_to_anchor=(0.45, 1), ncols=4, title="")
 
 # %% [markdown]
 # What each rule gains over the plain one, after Platt scaling: to keep the epoch with the lowest validation cross
 # entropy of one bare network, whatever is made of it afterwards. Hollow marks are single seeds.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of averages whose epoch is kept by other rules, less the epoch that one network keeps, with intervals over seeds."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot: MSE_p of averages whose epoch is kept by other rules, less the epoch that one network keeps, with intervals over seeds."}}
 kept_epochs = reversal[reversal["part"] == "kept, platt"]
 gains = [
     study.compare(of, base=f"{kind}, val CE of one, platt").assign(kind=kind, data=data)
@@ -266,7 +339,7 @@ gains = [
 ]
 gains = pd.concat(gains)
 gains["rule"] = gains["row"].str.removesuffix(", platt").str.split(", ").str[1]
-gains["where"] = gains["kind"] + ": " + figures.where(gains)
+gains["where"] = gains["kind"] + ": " + where(gains)
 ax = forest(gains, "where", "rule", xlabel="MSE$_p$ less that by one network's val CE (× 100)")
 
 # %% [markdown]
@@ -295,7 +368,7 @@ gaps = [
 ]
 gaps = pd.concat(gaps).query("label == 'CaPE (bin)'")
 label = "MSE$_p$ of CaPE (bin) less that of its control (× 100)"
-ax = forest(gaps.assign(on=figures.where(gaps)), "part", "on", xlabel=label)
+ax = forest(gaps.assign(on=where(gaps)), "part", "on", xlabel=label)
 
 # %% [markdown]
 # (ablations-steps)=
@@ -321,7 +394,16 @@ ax = forest(gaps.assign(on=figures.where(gaps)), "part", "on", xlabel=label)
 # What they gain is of the kind that no calibration, before or after, can reach.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Share of what a step changes in the logits that is a function of the old logit, for epochs towards outcomes and towards empirical probabilities, a mark a seed and a bar for their mean."}}
-ax = figures.steps_figure(study.read_study(kept, "steps"))
+steps = study.read_study(kept, "steps").dropna(subset="share")
+steps = steps.assign(on=where(steps)).sort_values("data", kind="stable")
+order = sorted(steps["label"].unique(), key=lambda label: label.startswith("averaged"))
+look = {"x": "share", "y": "label", "hue": "on", "order": order}
+ax = sns.stripplot(steps, **look, dodge=True, jitter=False, size=5, alpha=0.6)
+bars = {"linestyle": "none", "marker": "|", "markersize": 12, "errorbar": None}
+sns.pointplot(steps, **look, dodge=0.6, **bars, legend=False, ax=ax)
+ax.set(xlim=(0, 1), xlabel="Share of the step that is a function of the old logit")
+ax.set_ylabel("Two epochs towards (last: another training)")
+sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
 
 # %% [markdown]
 # ## More than two outcomes
@@ -350,7 +432,14 @@ ax = forest(several, xlabel="MSE$_p$ less that of CE early-stop (× 100), three 
 # scaling and cross entropy lie together, and augmentation with averaging has moved above them.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p against the number of training faces, a line a method: all fall, and draw together as faces are added."}}
-ax = figures.size_figure(study.read_study(kept, "scaling"))
+scaling = study.read_study(kept, "scaling")
+look = {"hue": "label", "style": "label", "markers": True, "dashes": False}
+bars = {"errorbar": ("pi", 100), "err_style": "bars"}
+ax = sns.lineplot(scaling, x="n", y=100 * scaling["mse_p"], **look, **bars)
+ax.set(xscale="log", yscale="log", xlabel="Training images", ylabel=MSE)
+plain_ticks(ax.xaxis, sorted(scaling["n"].unique()))
+plain_ticks(ax.yaxis, (0.5, 1, 2, 4, 8))
+sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), title=None)
 
 # %% [markdown]
 # (ablations-trained)=
@@ -370,5 +459,5 @@ trained = {
 written = [study.write_study(table, results_dir, device) for table in trained.values()]
 beside = [study.beside(table, study.read_study(kept, name)) for name, table in trained.items()]
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 pd.concat(beside) if beside else None

@@ -24,33 +24,27 @@
 results_dir = None  # folder of stored runs; None is results and runs of the project
 
 # %% tags=["remove-cell"]
-import pandas as pd
-
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, results_path
+from probnb_book.notebook import check_parameters, results_path, stored_folders
 
 check_parameters(globals(), "results_dir")
-runs_dir = results_path()
-folders = (
-    [find_path(results_dir, "results_dir")]
-    if results_dir
-    else [runs_dir.parent / "results", runs_dir]
-)
+folders = stored_folders(results_dir)
 
-from probnb.metrics import holm
+import numpy as np
+import pandas as pd
+
+from probnb.methods import METHODS
+from probnb.metrics import METRICS, holm
 from probnb.plots import forest, use_style
-from probnb_book import evidence, interactive, posthoc, power, storage
+from probnb_book import evidence, interactive, storage
 from probnb_book import results as tables
 from probnb_book.claims import stored_runs
 from probnb_book.claims.statistics import of_run
+from probnb_book.published import published
+from probnb_book.scenarios import SCENARIOS
 
 use_style()
 found = evidence.find(folders, "synthetic")
-best = {name: runs for name, runs in stored_runs(folders).items() if name != "cifar10"}
-if not best:
-    raise ValueError(
-        f"results_dir must hold runs on photographs (data utkface); got {results_dir!r}."
-    )
+best, larger = tables.photographs(folders)
 LESS = "MSE$_p$ × 100, difference (left of 0: the first is better)"
 
 # %% [markdown]
@@ -63,7 +57,7 @@ LESS = "MSE$_p$ × 100, difference (left of 0: the first is better)"
 # single training moves the area by half a point either way. Its row is called *Platt, two logits* in this book;
 # *Platt scaling* is the map of one log-odds.
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 pairs = [("cape_bin", "ce"), ("ce_finetuned", "ce"), ("cape_bin", "ce_finetuned"), ("platt", "ce")]
 order = tables.differences(best, pairs, metric="auc").assign(
     pair=lambda t: t["pair"].str.replace("CE early-stop", "its start")
@@ -79,7 +73,7 @@ tables.show(order.rename(columns=str.capitalize).rename_axis(index=None, columns
 # predictions are too extreme. Kept CaPE networks are too extreme in all five scenarios. Fresh labels are nearly right
 # but in Sigmoid, where they are further off than an early-stopped network.
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 ROWS = {"resampled": "fresh labels", "ce": "stopping early", "cape_bin": "CaPE (bin)"}
 WORDS = {"exact_error": ("off × 100", 100), "true_slope": ("slope", 1)}
 known = {
@@ -141,12 +135,58 @@ ax = forest(tables.differences(best, pairs), hue="pair", xlabel=LESS)
 # every smooth map on photographs: it is never certain, which pays where networks are certain and wrong. Ours were
 # stopped early.
 
-# %% tags=["hide-input", "hide-output"]
-gains = posthoc.post_hoc(folders[:1])
-tables.show(posthoc.post_hoc_table(gains)) if len(gains) else None
+# %% tags=["hide-output"]
+import warnings
+from itertools import product
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(posthoc.post_hoc_table(gains, "ensemble")) if len(gains) else None
+from sklearn.exceptions import ConvergenceWarning
+
+from probnb.calibrators import CALIBRATORS, logits_from_probabilities
+from probnb.metrics import nll
+
+MAPS = {m: CALIBRATORS[m].label for m in CALIBRATORS if m != "mixnmatch_isotonic"}
+
+
+def gain_of(line, row, name):
+    """What a map of a stored row's predictions takes off its log-loss on the test rows."""
+    table = evidence.tables(line)[0].predictions
+    val, test = (table[table["split"] == part] for part in ("val", "test"))
+    z, new = (logits_from_probabilities(part[row]) for part in (val, test))
+    fitted = CALIBRATORS[name]().fit(z, val["y"], sample_weight=val.get("weight"))
+    pair = (test[row], fitted.predict_proba(new)[:, 1])
+    before, after = (nll(test["y"], p_hat, weights=test.get("weight")) for p_hat in pair)
+    return before - after
+
+
+def post_hoc(folders, rows=("ce", "ensemble"), maps=MAPS):
+    """Gains of maps for every stored run with validation rows; those of altered profiles aside."""
+    runs = evidence.find(folders)
+    runs = [line for line in runs[runs["variant"] == ""].itertuples() if with_validation(line)]
+    every = product(runs, rows, maps)
+    lines = [(r.task, r.data, r.seed, row, name, gain_of(r, row, name)) for r, row, name in every]
+    return pd.DataFrame(lines, columns=["task", "data", "seed", "row", "map", "nll"])
+
+
+def with_validation(line):
+    return evidence.tables(line)[0].predictions.get("split", pd.Series()).eq("val").any()
+
+
+def post_hoc_table(gains, row):
+    """Gains by where the data come from: scenarios of one source have the same faces."""
+    own = gains[gains["row"] == row]
+    faces = {"utkface": "photographs", "drawn": "drawn faces"}
+    source = own["data"].map(faces).fillna(own["task"]).rename("from")
+    seeds = own.groupby([source, "map", "seed"], sort=False)["nll"].mean()
+    text = seeds.groupby(["from", "map"], sort=False).agg(tables.over_seeds, 1000, " (one seed)")
+    return text.unstack("from").reindex(MAPS).rename(MAPS).rename_axis(index=None, columns=None)
+
+
+with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+    gains = post_hoc(folders[:1])
+tables.show(post_hoc_table(gains, "ce")) if len(gains) else None
+
+# %% tags=["hide-output"]
+tables.show(post_hoc_table(gains, "ensemble")) if len(gains) else None
 
 # %% [markdown]
 # (appendix-larger)=
@@ -158,15 +198,12 @@ tables.show(posthoc.post_hoc_table(gains, "ensemble")) if len(gains) else None
 # told from its control in either.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot at 48 pixels and width 16: the ensemble lies below early stopping in both scenarios, averaged weights in Linear, and CaPE less its control at 0 in both."}}
-photographs = found[(found["data"] == "utkface") & (found["profile"] == "cpu")]
-sizes = evidence.kinds(photographs[photographs["size"] == 48])[::-1]  # most seeds last
-larger = {group["task"].iloc[0]: group for group in sizes}
 rows = ("ensemble", "ce_averaged", "beginning_bin", "resampled")
 pairs = [*((row, "ce_mean") for row in rows), ("cape_bin", "ce"), ("cape_bin", "ce_finetuned")]
 table = tables.differences(larger, pairs)
 ax = forest(table, label="pair", hue="label", xlabel=LESS) if len(table) else None
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 parts = [best[task][best[task]["seed"].isin(group["seed"])] for task, group in larger.items()]
 scores = evidence.scores(pd.concat([*parts, *larger.values(), found[:0]]), ["mse_p"])
 scores = scores.assign(size=scores["size"].map("{} px".format), value=100 * scores["value"])
@@ -203,7 +240,7 @@ interactive.seeds(pretrained, pairs)
 # correction for all looks leaves two, both of the ensemble: less CaPE in Linear, and less Platt scaling of two logits
 # in Discrete.
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 FINDINGS = (
     *((a, b) for a in ("cape_bin", "cape_kernel") for b in ("ce", "ce_finetuned")),
     *(("ensemble", b) for b in ("cape_bin", "platt")),
@@ -233,15 +270,89 @@ tables.show(shown) if len(looks) else None
 # are over test faces, which make a tenth of the variance: what is missing is trainings. CaPE and its control go
 # together, so that five seeds show 2 % between them, and 5 % of CaPE over its start.
 
-# %% tags=["hide-input", "hide-output"]
-shown = power.needed(power.spread(best))
+# %% tags=["hide-output"]
+from bisect import bisect_left
+from itertools import combinations
+
+from scipy.stats import chi2, ncf, norm, t
+
+LEVEL, POWER = 0.05, 0.8
+ENOUGH = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))  # so many standard errors are told
+
+
+def power(seeds, ratio):
+    """Power of Student's paired test for a difference of `ratio` standard deviations."""
+    limit = t.ppf(1 - LEVEL / 2, seeds - 1)
+    return ncf.sf(limit**2, 1, seeds - 1, seeds * ratio**2)  # of both sides, in t squared
+
+
+def seeds_needed(difference, std):
+    """The fewest seeds, 2 or more, that show a difference."""
+    if std < abs(difference) / 100:  # two are sure to show it
+        return 2
+    most = int((ENOUGH * std / difference) ** 2) + 10  # a few more than where std were known
+    return 2 + bisect_left(range(2, most), True, key=lambda n: power(n, difference / std) >= POWER)
+
+
+def spread(best):
+    """How differences in MSE_p vary, in per cent of early stopping's: between seeds, over rows."""
+    lines = []
+    for scenario, runs in best.items():
+        tests = [evidence.tables(line)[1] for line in runs.itertuples(index=False)]
+        usual = np.mean([np.mean((test["ce"] - test["p"]) ** 2) for test in tests])
+        for test in tests:
+            errors = test[evidence.methods_of(test)].sub(test["p"], axis=0) ** 2 * (100 / usual)
+            for a, b in combinations(errors, 2):
+                gap = errors[a] - errors[b]
+                lines.append((a, b, scenario, gap.mean(), gap.var(), gap.var() / len(gap)))
+    table = pd.DataFrame(lines, columns=["a", "b", "scenario", "gap", "row", "rows"])
+    between = table.groupby(["a", "b", "scenario"], sort=False)["gap"].agg(["var", "count"])
+    df = between["count"] - 1
+    sums = pd.DataFrame({"squares": between["var"] * df, "df": df}).groupby(["a", "b"]).sum()
+    pairs = table.groupby(["a", "b"], sort=False)[["row", "rows"]].mean() ** 0.5
+    pairs = pairs.join(sums[sums["df"] > 0], how="inner")
+    by = {"std": pairs["df"]}
+    by |= {"low": chi2.isf(0.025, pairs["df"]), "high": chi2.isf(0.975, pairs["df"])}
+    return pairs.assign(**{name: np.sqrt(pairs["squares"] / value) for name, value in by.items()})
+
+
+PAPER = [*dict.fromkeys(published(table=1)["method"])]  # the rows of Table 1
+ASKED = [
+    *((row, "cape_bin") for row in PAPER if row not in ("resampled", "cape_bin")),
+    ("ce", "ensemble"),
+    ("ce_finetuned", "cape_bin"),
+    ("cape_bin", "beginning_bin"),
+    ("ce", "ce_averaged"),
+]
+
+
+def needed(best, pairs=ASKED):
+    """What it takes to see a difference between two rows: seeds, and for two networks test rows."""
+    table, lines, ends = spread(best), {}, "{} [{}, {}]".format
+    for a, b in pairs:
+        for one in table[table.index.isin([(a, b), (b, a)])].to_dict("records"):
+            std = [one[end] for end in ("std", "low", "high")]
+            lines[f"{tables.label(a)} / {tables.label(b)}"] = {
+                "deviation (%)": ends(*map("{:.1f}".format, std)),
+                "due to rows": f"{min(1, (one['rows'] / one['std']) ** 2):.0%}",
+                **{
+                    f"seeds for {percent} %": ends(*(seeds_needed(percent, s) for s in std))
+                    for percent in (2, 5, 10, 20)
+                },
+                "one training shows": f"{ENOUGH * one['std']:.0f} %",
+                "rows for 5 %": f"{(ENOUGH * one['row'] / 5) ** 2:,.0f}",
+            }
+    return pd.DataFrame(lines).T
+
+
+shown = needed(best)
 tables.show(shown) if len(shown) else None
 
 # %% [markdown]
 # The same on pretrained features:
 
-# %% tags=["hide-input", "hide-output"]
-shown = power.needed(power.spread(pretrained)) if pretrained else []
+# %% tags=["hide-output"]
+shown = needed(pretrained) if pretrained else []
 tables.show(shown) if len(shown) else None
 
 # %% [markdown]
@@ -254,9 +365,7 @@ tables.show(shown) if len(shown) else None
 # order, as one processor computes them; *between seeds* everything is drawn anew (times 100):
 
 # %% tags=["hide-input"]
-from probnb.methods import METHODS
-
-study = storage.read(runs_dir.parent / "results", "machines", "instructions")
+study = storage.read(results_path().parent / "results", "machines", "instructions")
 study["error"] = 100 * study["mse_p"]
 rows = (
     study[~study["row"].str.startswith("member")]
@@ -264,7 +373,7 @@ rows = (
     .first()
 )
 members = study[study["row"].str.startswith("member")].groupby(["seed", "machine"])["error"]
-spread = pd.DataFrame(
+apart = pd.DataFrame(
     {
         "error": rows.groupby("row").mean(),
         "between processors": rows.groupby(["row", "seed"]).var().groupby("row").mean() ** 0.5,
@@ -272,8 +381,8 @@ spread = pd.DataFrame(
         "between seeds": rows.groupby(["row", "seed"]).mean().groupby("row").std(),
     }
 )
-spread = spread.reindex([name for name in METHODS if name in spread.index])
-tables.show(spread.rename(tables.label).round(2).astype(object).fillna(""))
+apart = apart.reindex([name for name in METHODS if name in apart.index])
+tables.show(apart.rename(tables.label).round(2).astype(object).fillna(""))
 
 # %% [markdown]
 # **What is promised.** On one instruction set and precision the same seed gives the same numbers, bit for bit, which
@@ -297,50 +406,96 @@ tables.show(spread.rename(tables.label).round(2).astype(object).fillna(""))
 #
 # ### Table 1, $\mathrm{MSE}_p$
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(best, "mse_p"))
+# %% tags=["hide-output"]
+TABLE = ["mse_p", "kl_p", "ece", "mce", "ks", "brier"]
+
+
+def number(value, spread, mark=""):
+    spread = spread.where(np.isfinite(value))
+    return value.map("{:.2f}".format).replace("inf", "∞") + spread.fillna("") + mark
+
+
+def beside_the_paper(best):
+    """The paper's numbers and ours, times 100: a line a row, columns source, scenario, metric."""
+    key = ["method", "scenario", "metric"]
+    scores = pd.concat([evidence.scores(runs, TABLE) for runs in best.values()])
+    scores = scores.rename(columns={"task": "scenario"}).groupby(key)["value"]
+    ours = 100 * pd.DataFrame({"mean": scores.mean(), "std": scores.std()})
+    of_all = ours[ours.index.get_level_values("method") == "ce_mean"].rename({"ce_mean": "ce"})
+    ours = of_all.combine_first(
+        ours.drop("ce_mean", errors="ignore")
+    )  # early stopping is all its trainings
+    paper = published(list(SCENARIOS), metric=TABLE).set_index(key)
+    found = {
+        "paper": number(
+            paper["value"],
+            paper["std"].map(" ± {:.2f}".format, na_action="ignore"),
+            paper["mark"].ne("").map({True: "*", False: ""}),
+        ),
+        "ours": number(ours["mean"], ours["std"].map(" ({:.2f})".format, na_action="ignore")),
+    }
+    return pd.DataFrame(found).unstack(["scenario", "metric"])
+
+
+def paper_table(table, scenario=None, metric=None):
+    """Table 1 (of a metric) or one of Tables 3 to 7 (of a scenario), ours under the paper's."""
+    shown = table.xs(scenario or metric, axis=1, level="scenario" if scenario else "metric")
+    columns = TABLE if scenario else list(SCENARIOS)
+    heads = [METRICS[m].label if scenario else m.capitalize() for m in columns]
+    here = set(shown["ours"].dropna(how="all").index)
+    shown = shown.reindex([m for m in METHODS if m in PAPER or m in here])
+    sources = {"paper": "–", "ours": "not run yet"}
+    parts = {k: shown[k].reindex(columns=columns).fillna(gap) for k, gap in sources.items()}
+    parts = pd.concat(parts).swaplevel().loc[[*product(shown.index, sources)]]
+    name = scenario.capitalize() if scenario else METRICS[metric].label
+    parts = parts.set_axis(heads, axis=1).rename(tables.label, level=0)
+    return tables.show(parts.rename_axis([f"{name} ×100", ""]))
+
+
+both = beside_the_paper(best)
+paper_table(both, metric="mse_p")
 
 # %% [markdown]
 # ### Table 1, $\mathrm{KL}_p$
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(best, "kl_p"))
+# %% tags=["hide-output"]
+paper_table(both, metric="kl_p")
 
 # %% [markdown]
 # ### Table 1 on pretrained features, $\mathrm{MSE}_p$
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(pretrained, "mse_p")) if pretrained else None
+# %% tags=["hide-output"]
+paper_table(beside_the_paper(pretrained), metric="mse_p") if pretrained else None
 
 # %% [markdown]
 # ### Table 3: Linear
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(best, scenario="linear"))
+# %% tags=["hide-output"]
+paper_table(both, scenario="linear")
 
 # %% [markdown]
 # ### Table 4: Sigmoid
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(best, scenario="sigmoid"))
+# %% tags=["hide-output"]
+paper_table(both, scenario="sigmoid")
 
 # %% [markdown]
 # ### Table 5: Centered
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(best, scenario="centered"))
+# %% tags=["hide-output"]
+paper_table(both, scenario="centered")
 
 # %% [markdown]
 # ### Table 6: Skewed
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(best, scenario="skewed"))
+# %% tags=["hide-output"]
+paper_table(both, scenario="skewed")
 
 # %% [markdown]
 # ### Table 7: Discrete
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.paper_table(best, scenario="discrete"))
+# %% tags=["hide-output"]
+paper_table(both, scenario="discrete")
 
 # %% [markdown]
 # ## What lies behind the rows
@@ -349,8 +504,22 @@ tables.show(tables.paper_table(best, scenario="discrete"))
 #
 # A row of CaPE without one is its control by another name.
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.behind(best))
+# %% tags=["hide-output"]
+tuned = ["ce_finetuned", "cape_bin", "cape_kernel", "beginning_bin", "beginning_kernel"]
+kept = pd.concat(
+    {
+        f"{scenario.capitalize()}, seed {line.seed}": evidence.tables(line)[0].chosen
+        for scenario, runs in best.items()
+        for line in runs.itertuples()
+    }
+)
+kept = kept[kept["chosen"] & kept["method"].isin(tuned)]
+words = "epoch " + kept["best_epoch"].map("{:.0f}".format) + ", "
+words += kept["calibration_epochs"].map("{:.0f} of calibration".format)
+kept["words"] = words.where(kept["best_epoch"] > 0, "its start")
+kept = kept.droplevel(1).set_index("method", append=True)["words"].unstack(sort=False)
+kept = kept.reindex(columns=tuned).fillna("–").rename(columns=tables.label)
+tables.show(kept.rename_axis(index=None, columns=None))
 
 # %% [markdown]
 # ### Every setting of CaPE that was tried on Linear
@@ -360,9 +529,41 @@ tables.show(tables.behind(best))
 # lie at the edge of what was tried: of the eighteen fine-tunings with CaPE that validation kept in all scenarios,
 # seventeen have the fewest bins and fifteen the lower rate.
 
-# %% tags=["hide-input", "hide-output"]
+
+# %% tags=["hide-output"]
+def settings_of(line):
+    """Each fine-tuning of a run: its setting, the epoch kept, and what it takes off its start."""
+    results, cape = evidence.tables(line)[0], line.run.record["settings"]["cape"]
+    tuned = results.chosen[
+        results.chosen["method"].isin(["ce_finetuned", "cape_bin", "cape_kernel"])
+    ]
+    for setting in tuned.itertuples():
+        history = results.epochs[results.epochs["fit"] == setting.fit]
+        history = history.set_index("epoch").sort_index()
+        if 0 in history.index:  # says where it started
+            kept, gain = history["val_ce"].idxmin(), history["mse_p"] - history["mse_p"][0]
+            yield {
+                "row": tables.label(setting.method),
+                "schedule": "" if setting.method == "ce_finetuned" else cape,
+                "epochs": str(history.index[-1]),
+                "rate": f"{setting.finetune_learning_rate:g}",
+                "bins": f"{setting.bins:.0f}" if setting.method == "cape_bin" else "",
+                "seed": line.seed,
+                "kept": str(kept),
+                "calibration": str(int(history.loc[:kept, "calibration"].sum())),
+                "kept less start": 100 * gain[kept],
+                "last less start": 100 * gain.iloc[-1],
+            }
+
+
 linear = found[(found["task"] == "linear") & (found["data"] == "utkface") & (found["size"] == 32)]
-tables.show(tables.candidates(linear)) if len(linear) else None
+tried = pd.DataFrame([setting for line in linear.itertuples() for setting in settings_of(line)])
+if len(tried):
+    key = ["row", "schedule", "epochs", "rate", "bins"]
+    tried = tried.drop_duplicates([*key, "seed"]).groupby(key, sort=False)
+    told = tried.agg({"seed": "size", "kept": ", ".join, "calibration": ", ".join})
+    gains = tried[["kept less start", "last less start"]].agg(tables.over_seeds)
+    display(tables.show(told.rename(columns={"seed": "seeds"}).join(gains)))
 
 # %% [markdown]
 # ### Where gains come from
@@ -371,9 +572,27 @@ tables.show(tables.candidates(linear)) if len(linear) else None
 # intercept, Platt scaling and any monotone map would have given as well, and what is left: a better
 # order of the faces. Maps are cross-fitted, see `probnb.calibrators.gain_parts`.
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
+from probnb.calibrators.gain_parts import PARTS, gain_parts
+
 rows = ("platt", "ce_finetuned", "cape_bin", "ensemble", "beginning_bin", "ce_averaged")
-tables.show(tables.gains(best, rows))
+
+
+def parts_of(test, row):
+    """The parts of what a row takes off the error of cross entropy, times 100."""
+    return 100 * gain_parts(test["y"], test["ce"], test[row], test["p"]).loc["mse_p", "gain"]
+
+
+tests = {s: [evidence.tables(line)[1] for line in runs.itertuples()] for s, runs in best.items()}
+parts = {
+    (scenario.capitalize(), tables.label(row)): pd.concat(
+        [parts_of(test, row) for test in own if row in test], axis=1
+    ).apply(tables.over_seeds, axis=1, alone=" (one training)")
+    for scenario, own in tests.items()
+    for row in rows
+    if row in own[0]
+}
+tables.show(pd.DataFrame(parts).T[[*PARTS, "total"]].rename_axis(columns=None))
 
 # %% [markdown]
 # ### Which runs there are
@@ -381,8 +600,25 @@ tables.show(tables.gains(best, rows))
 # Drawn faces are a smaller task of our own and enter nothing above. The paper's pictures of a scenario and
 # of overfitting in one training (its Figures 4, 14 and 15) are on the page {doc}`synthetic`.
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.run_table(found))
+
+# %% tags=["hide-output"]
+def facts_of(runs):
+    """What runs that differ in their seed alone have in common."""
+    first, seconds = runs.iloc[0], [run.record.get("cpu_seconds") for run in runs["run"]]
+    return {
+        "scenario": first["task"],
+        "faces": "drawn" if first["data"] == "drawn" else "photographs",
+        "profile": first["profile"] + (" (altered)" if first["variant"] else ""),
+        "size": f"{first['size']} px",
+        "seeds": ", ".join(map(str, runs["seed"])),
+        "rows": len(evidence.methods_of(evidence.tables(first)[1])),
+        "precision": ", ".join(sorted({run.record.get("precision", "?") for run in runs["run"]})),
+        "processor time": "" if None in seconds else f"{sum(seconds) / 60:.0f} min",
+    }
+
+
+listed = pd.DataFrame(map(facts_of, evidence.kinds(found))).set_index("scenario")
+tables.show(listed.loc[[scenario for scenario in SCENARIOS if scenario in listed.index]])
 
 # %% [markdown]
 # ### How everything was trained
@@ -390,8 +626,27 @@ tables.show(tables.run_table(found))
 # The paper states few of its settings. What it states, what the released code does, and what is done
 # here, where that can matter:
 
-# %% tags=["hide-input", "hide-output"]
-tables.show(tables.training_details(), words=True)
+# %% tags=["hide-output"]
+from importlib.resources import files
+
+from probnb.experiment.profiles import PROFILES
+
+
+def detail(row, profile):
+    """A cell of the table: the profile's values in the words of ``details.csv``."""
+    grid, values = METHODS["cape_bin"].grid, {}
+    for name in row["fields"].split():
+        values[name] = getattr(profile, name, None)
+        if name in grid:
+            tried = profile.grid.get(name, grid[name][: profile.candidates])
+            values[name] = ", ".join(f"{v:g}" for v in tried)
+    return row["here"].format(**values)
+
+
+details = pd.read_csv(files("probnb_book") / "details.csv").fillna("")
+for name in ("quick", "cpu", "paper"):
+    details[f"here: {name}"] = [detail(row, PROFILES[name]) for row in details.to_dict("records")]
+tables.show(details.drop(columns=["fields", "here"]).set_index("detail"), words=True)
 
 # %% [markdown]
 # What each claim of the paper comes to stands in {doc}`claims`.

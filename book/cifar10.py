@@ -42,31 +42,28 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, default_profile, results_path
+from probnb_book.notebook import check_parameters, check_run, results_path
 
 check_parameters(
     globals(),
     """data question data_dir inputs profile seed methods images epochs device devices results_dir
     retrain""",
 )
-from probnb.experiment.profiles import PROFILES
 from probnb.methods import METHODS, check_methods
-from probnb.validation import check_choice, check_integer
 
-profile = check_choice(default_profile(profile), PROFILES, "profile")
-check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
-check_choice(retrain, (True, False), "retrain")
 check_methods(methods)
-check_integer(seed, "seed", minimum=0)
-check_integer(devices, "devices")
-data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
+check_run(globals())
 kept = results_path().parent / "results"
-results_dir = results_path(results_dir)
 
+from itertools import product
+
+import numpy as np
 import pandas as pd
+import seaborn as sns
+from scipy.stats import spearmanr
 
 from probnb.experiment.results import on_test
+from probnb.metrics import kl_p, mse_p
 from probnb.plots import forest, use_style
 from probnb_book import storage
 from probnb_book.cifar10 import study, tasks
@@ -156,13 +153,20 @@ ax = forest(study.differences(rule, shown), xlabel="MSE$_p$ less that of CE earl
 # = 0$, which that direction weighs above all else. Ours do not, since all three are one network; they would need
 # clippings three decades apart.
 
-# %% tags=["hide-input"]
-paper = study.paper_ratios()
+
+# %%
+def kl_ratios(p, p_hat, clips=(1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12, 1e-16)):
+    """KL_p over MSE_p where a program clips both arguments; 1e-7 and 2e-16 are the machine's."""
+    rows = []
+    for clip, direction in product(clips, ("p||p_hat", "p_hat||p")):
+        divergence = kl_p(np.clip(p, clip, 1 - clip), np.clip(p_hat, clip, 1 - clip), direction)
+        rows.append((direction, clip, divergence / mse_p(p, p_hat)))
+    return pd.DataFrame(rows, columns=["direction", "clip", "ratio"])
+
+
 first = storage.find_runs([kept], "cifar10", task="rule", data="cifar10", inputs="gradients")[0]
 seen = storage.read_results(first).predictions
-ratios = study.kl_ratios(seen["p"], seen[["ce"]]).pivot(
-    index="clip", columns="direction", values="ratio"
-)
+ratios = kl_ratios(seen["p"], seen["ce"]).pivot(index="clip", columns="direction", values="ratio")
 ratios.sort_index(ascending=False).style.format("{:.1f}").format_index("{:g}")
 
 # %% [markdown]
@@ -203,7 +207,21 @@ if (
 # CIFAR-10H nearly everybody agrees, and there the best network is worth less than a fifth of one other person.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p of four methods beside that of the share of one or more other people, for each question."}}
-ax = study.people_figure(people)
+METHODS_SHOWN = ("ce_overfit", "ce", "cape_bin", "ensemble")
+told = people[(people["metric"] == "mse_p") & people["reference"].isin(["ce", "1", "3", "9"])]
+others = {"1": "1 other person", "3": "3 other people", "9": "9 other people"}
+names = told["method"].map({name: METHODS[name].label for name in METHODS_SHOWN})
+told = told.assign(
+    who=names.mask(told["method"] == "people", told["reference"].map(others)),
+    task=list(map(tasks.task_label, told["data"], told["question"])),
+).dropna(subset="who")
+order = [METHODS[name].label for name in METHODS_SHOWN] + list(others.values())
+look = {"hue": "who", "style": "who", "hue_order": order, "style_order": order}
+ax = sns.scatterplot(told, x=100 * told["mean"], y="task", **look, palette="colorblind", s=55)
+ax.figure.set_size_inches(7.2, 1.2 + 0.42 * told["task"].nunique())
+ax.set(xlabel="MSE$_p$ (× 100)", ylabel="", xlim=(0, None))
+ax.margins(y=0.12)
+sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=4, title=None)
 
 # %% [markdown]
 # **What helps is small.** The ensemble is told lower on the three questions about faces, and maps fitted on validation
@@ -220,13 +238,11 @@ ax = study.people_figure(people)
 # that leaves 0 out. It is the smallest p-value of sixteen such comparisons (with pixels, FER+ and CIFAR-10 have one
 # more each), and Holm's correction leaves nothing of it. The largest difference to the other side is *truck*.
 
-# %% tags=["remove-input", "hide-output"]
+# %% tags=["hide-output"]
 rows = ["ce_overfit", "platt", "focal", "mmce", "ensemble", "ce_finetuned", "cape_bin"]
 table = study.differences(stored, rows)
-table["less CE"] = [
-    f"{100 * v:+.2f} [{100 * a:+.2f}, {100 * b:+.2f}]"
-    for v, a, b in table[["value", "low", "high"]].values
-]
+ends = 100 * table[["value", "low", "high"]].to_numpy()
+table["less CE"] = ["{:+.2f} [{:+.2f}, {:+.2f}]".format(*line) for line in ends]
 table.set_index(["data", "question", "label"])[["less CE", "p", "holm"]].round(3)
 
 # %% [markdown]
@@ -257,7 +273,7 @@ shown = shown.assign(
 )
 ax = forest(shown, "where", "target", xlabel="MSE$_p$ less that of CE uncalibrated (× 100), FER+")
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 table = votes.query("less == 'nothing'").assign(gain=100 * votes["value"])
 table.pivot_table("gain", ["data", "calibrator", "images"], "target").round(2)
 
@@ -275,12 +291,30 @@ table.pivot_table("gain", ["data", "calibrator", "images"], "target").round(2)
 # **It does.** Over the epochs of all trainings the rank correlation is at least 0.94 in every seed of five tasks;
 # over the rows of a table, which lie closer together, at least 0.67.
 
-# %% tags=["hide-input"]
-everything = [(which, study.read_stored(kept, *which)) for which in [*PEOPLE, ("cifar10", "rule")]]
-follows = [
-    study.brier_follows(t, kept).assign(task=tasks.task_label(*which)) for which, t in everything
-]
-pd.concat(follows).pivot(index="task", columns=["kind", "seed"], values="rank").round(2)
+
+# %%
+def brier_follows(stored, folder):
+    """Spearman's correlation of the Brier score with MSE_p, over methods and over epochs, by seed.
+
+    Seeds are kept apart: the luck of a seed's votes shifts all of its Brier scores alike.
+    """
+    points = stored.query("metric == 'models' and method != 'ce_overfit'")
+    points = points.rename(columns={"mean": "mse_p", "spread": "brier"})
+    found = [(int(seed), "methods", part) for seed, part in points.groupby("reference")]
+    asked = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
+    for run in storage.find_runs([folder], "cifar10", **asked, inputs="gradients"):
+        epochs = storage.read_results(run).epochs.query("epoch > 0")
+        found.append((run.record["seed"], "epochs", epochs))
+    ranks = [(*key, spearmanr(t["mse_p"], t["brier"]).statistic, len(t)) for *key, t in found]
+    return pd.DataFrame(ranks, columns=["seed", "kind", "rank", "models"])
+
+
+follows = {
+    tasks.task_label(*which): brier_follows(study.read_stored(kept, *which), kept)
+    for which in [*PEOPLE, ("cifar10", "rule")]
+}
+follows = pd.concat(follows, names=["task"]).reset_index("task")
+follows.pivot(index="task", columns=["kind", "seed"], values="rank").round(2)
 
 # %% [markdown]
 # ## Your own judged pictures

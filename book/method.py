@@ -25,17 +25,18 @@
 seed = 0
 
 # %% tags=["remove-cell"]
-from probnb.validation import check_integer
-from probnb_book.notebook import check_parameters, smoke
+from probnb_book.notebook import check_parameters, check_run, smoke
 
 check_parameters(globals(), "seed")
-check_integer(seed, "seed", minimum=0)
+check_run(globals())
 
 # %% tags=["remove-cell"]
 import numpy as np
+import pandas as pd
+import seaborn as sns
 import torch
 
-from probnb.plots import use_style
+from probnb.plots import COLOURS, use_style
 from probnb_book import interactive
 from probnb_book import method as chapter
 from probnb_book.data.faces import load_faces
@@ -48,8 +49,28 @@ networks = chapter.starts(splits, setting)
 fits, moves = chapter.movements(networks, splits, setting)
 shown = sorted({0, 1, setting.finetune_epochs // 3, setting.finetune_epochs - 1})
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Training faces from the early stop on, prediction across and true probability up, at a few epochs: on outcomes the two colours of outcomes move apart to 0 and 1, on calibration only they stay together."}}
-facets = chapter.movement_figure(moves, "early stop", shown)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training faces from the early stop on, prediction across and true probability up, at a few epochs: on outcomes the two colours of outcomes move apart to 0 and 1, on calibration only they stay together."}}
+def movement_figure(start):
+    """Training faces, prediction across and true probability up, at a few epochs."""
+    rows = moves[(moves["start"] == start) & moves["epoch"].isin(shown)]
+    rows = rows[rows["targets"] != "every second epoch"].rename(columns={"y": "outcome"})
+    drawn = {"x": "p_hat", "y": "p", "hue": "outcome", "style": "outcome", "row": "targets"}
+    look = {"palette": [COLOURS["blue"], COLOURS["vermilion"]], "s": 9, "alpha": 0.6}
+    look |= {"linewidth": 0, "rasterized": True, "height": 1.95, "aspect": 0.9}
+    panels = {"margin_titles": True, "legend_out": False}
+    facets = sns.relplot(rows, **drawn, col="epoch", **look, facet_kws=panels)
+    for ax in facets.axes.flat:
+        ax.axline((0, 0), slope=1, ls="--", color=COLOURS["grey"], lw=1, zorder=0)
+    ends = {"lim": (0, 1), "ticks": [0, 0.5, 1], "ticklabels": ["0", "½", "1"]}
+    facets.set(**{axis + name: value for axis in "xy" for name, value in ends.items()})
+    facets.set_axis_labels(r"prediction $\hat p$", "true probability $p$")
+    facets.set_titles(col_template="epoch {col_name}", row_template="{row_name}")
+    sns.move_legend(facets, "lower center", bbox_to_anchor=(0.5, 1), ncols=4)
+    return facets
+
+
+facets = movement_figure("early stop")
 interactive.epochs(moves, chapter.scores(fits))
 
 # %% [markdown]
@@ -134,8 +155,20 @@ for start in networks:
         "true, mean of a bin": p_emp(p_hat, p),
     }
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Training faces in the order of their predictions, with empirical and true probabilities: after the early stop the empirical follow the true, after the last epoch they follow the predictions."}}
-facets = chapter.empirical_figure(estimates)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training faces in the order of their predictions, with empirical and true probabilities: after the early stop the empirical follow the true, after the last epoch they follow the predictions."}}
+ranked = {
+    start: pd.DataFrame(columns).sort_values("prediction", kind="stable", ignore_index=True)
+    for start, columns in estimates.items()
+}
+ranked = pd.concat(ranked, names=["start", "rank"]).reset_index()
+ranked = ranked.melt(["start", "rank"], var_name="estimate")
+drawn = {"x": "rank", "y": "value", "hue": "estimate", "col": "start"}
+look = {"height": 2.9, "aspect": 1.25, "facet_kws": {"legend_out": False}}
+look["palette"] = [COLOURS[c] for c in ("black", "blue", "sky", "vermilion")]
+facets = sns.relplot(ranked, kind="line", **drawn, **look)
+facets.set_axis_labels("training faces, by prediction", "probability")
+facets.set_titles("after the {col_name}").set(ylim=(-0.02, 1.02), xticks=[])
+sns.move_legend(facets, "lower center", bbox_to_anchor=(0.5, 1), ncols=4, title=None)
 
 # %% [markdown]
 # Left, the network that was stopped early: the empirical probabilities follow the true ones of their bins. Right,
@@ -217,8 +250,19 @@ for start, network in networks.items():
 # The error on test faces, epoch by epoch; a ring marks the epoch that validation cross entropy
 # keeps.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "MSE_p on test faces by epoch of fine-tuning, from the early stop and from the last epoch: lowest on calibration only."}}
-facets = chapter.scores_figure(chapter.scores(fits))
+# %% tags=["hide-input"] mystnb={"image": {"alt": "MSE_p on test faces by epoch of fine-tuning, from the early stop and from the last epoch: lowest on calibration only."}}
+scores = chapter.scores(fits)
+drawn = {"x": "epoch", "y": "MSE_p", "hue": "targets", "style": "targets", "col": "start"}
+look |= {"palette": [COLOURS[c] for c in ("vermilion", "green", "blue")]}
+look |= {"markers": True, "dashes": False, "mec": "white", "ms": 6}
+facets = sns.relplot(scores, kind="line", **drawn, **look)
+for name, ax in facets.axes_dict.items():
+    kept = scores[(scores["start"] == name) & scores["kept"]]
+    ax.plot(kept["epoch"], kept["MSE_p"], "o", ms=13, mfc="none", mec="black", mew=1.2)
+facets.set_axis_labels("epoch of fine-tuning", r"test MSE$_p$ $\times$ 100")
+facets.set_titles("from the {col_name}").set(ylim=(0, None))
+facets.set(xticks=range(0, scores["epoch"].max() + 1, 3))
+sns.move_legend(facets, "lower center", bbox_to_anchor=(0.5, 1), ncols=4, title=None)
 
 # %% [markdown]
 # **From the early stop** (left), going on with the outcomes raises the error, on average to two and a half times
@@ -233,8 +277,8 @@ facets = chapter.scores_figure(chapter.scores(fits))
 #
 # The same network, seen as above:
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Training faces from the last epoch on, prediction across and true probability up, at a few epochs: on outcomes the colours stay apart at 0 and 1, on calibration only they come together."}}
-facets = chapter.movement_figure(moves, "last epoch", shown)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training faces from the last epoch on, prediction across and true probability up, at a few epochs: on outcomes the colours stay apart at 0 and 1, on calibration only they come together."}}
+facets = movement_figure("last epoch")
 
 # %% [markdown]
 # The faces forget part of what happened to them and go back towards their probabilities. Why averaging outcomes

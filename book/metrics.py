@@ -34,11 +34,15 @@ results_dir = None  # finished work; None is the folder "runs" of the project
 from probnb_book.notebook import check_parameters, results_path, smoke
 
 check_parameters(globals(), "scenarios bins seed replicates draws results_dir")
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+import seaborn as sns
 
 from probnb.experiment.results import on_test
 from probnb.methods import METHODS
-from probnb.plots import reliability_grid, use_style
+from probnb.metrics import METRICS
+from probnb.plots import COLOURS, forest, grid, reliability_grid, use_style
 from probnb.validation import check_choices, check_integer
 from probnb_book import estimators, storage
 from probnb_book import metrics as chapter
@@ -61,8 +65,32 @@ trained = chapter.collect_models(every)
 printed = chapter.paper_models().query("scenario in @scenarios")
 table = chapter.correlations(pd.concat([trained, printed]))
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Scores of outcomes against MSE_p of trained networks, a panel a score: for the Brier score and NLL the points rise along a line, for ECE, MCE and KS methods scatter."}}
-facets = chapter.metric_scatter(trained, table, scenarios[0])
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Scores of outcomes against MSE_p of trained networks, a panel a score: for the Brier score and NLL the points rise along a line, for ECE, MCE and KS methods scatter."}}
+def label_of(metric):
+    """The label of a metric of which less is better, with its index set lower."""
+    label = METRICS[metric].label.replace("_p", "$_p$")
+    return label if METRICS[metric].lower_is_better else f"1 - {label}"
+
+
+colours = {"epoch": "0.5", "method": COLOURS["blue"]}
+shown = trained[trained["scenario"] == scenarios[0]]
+shown = shown[shown["seed"] == shown["seed"].min()].assign(auc=1 - shown["auc"])
+shown = shown.replace(np.inf, np.nan).sort_values("kind")
+long = shown.melt(["kind", "mse_p"], list(table["metric"].unique()), "metric")
+drawn = {"x": "mse_p", "y": "value", "col": "metric", "hue": "kind", "size": "kind"}
+look = {"palette": colours, "sizes": {"epoch": 8, "method": 30}, "rasterized": True}
+look |= {"col_wrap": 3, "height": 2.2, "aspect": 1.1, "legend": False}
+facets = sns.relplot(long, **drawn, **look, facet_kws={"sharex": False, "sharey": False})
+found = table[(table["scenario"] == scenarios[0]) & (table["target"] == "mse_p")]
+found = found.set_index(["kind", "metric"])["pearson"].map("{:.2f}".format)
+for metric, ax in facets.axes_dict.items():
+    ax.set_title(found.get(("epoch", metric), ""), loc="left", color=colours["epoch"], fontsize=9)
+    ax.set_title(
+        found.get(("method", metric), ""), loc="right", color=colours["method"], fontsize=9
+    )
+    ax.set(title="", ylabel=label_of(metric))
+_ = facets.set_xlabels(label_of("mse_p")).tight_layout()
 
 # %% [markdown]
 # Every point is a trained network of the {doc}`synthetic chapter <synthetic>`: its distance from the
@@ -131,8 +159,9 @@ facets = chapter.metric_scatter(trained, table, scenarios[0])
 # gives the true probabilities, the second the same answer to everything. Both are calibrated: among
 # rows with the same prediction, the share of ones *is* the prediction.
 
-# %% tags=["remove-input"]
-small = chapter.two_classes()
+# %%
+small = pd.DataFrame({"y": [0, 0, 1, 0, 1, 1, 0, 1], "p": np.repeat([0.25, 0.75], 4)})
+small = small.assign(truth=small["p"], **{"one answer": 0.5})
 small.T.style.format("{:g}")
 
 # %%
@@ -153,14 +182,31 @@ pd.DataFrame.from_dict(scores, orient="index").style.format("{:.4f}")
 # and *shifted* know the order of the rows perfectly, but exaggerate, or are too high throughout.
 
 # %%
+from scipy.special import expit, logit
+
 from probnb.metrics import bootstrap
 
-models = chapter.example_models(seed=seed)
+
+def example_models(n=2329, seed=0):
+    """Outcomes drawn from known probabilities, and predictions of five models."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.02, 0.98, n)
+    answers = {
+        "truth": p,
+        "coarse": np.where(p < 0.5, 0.26, 0.74),
+        "constant": 0.5,
+        "overconfident": expit(2.5 * logit(p)),
+        "shifted": expit(logit(p) + 0.7),
+    }
+    return pd.DataFrame({"y": (rng.random(n) < p).astype(int), "p": p, **answers})
+
+
+models = example_models(seed=seed)
 predictions = models.drop(columns=["y", "p"])
 result = bootstrap(models["y"], predictions, models["p"], replicates=replicates, seed=seed)
 result.point.style.format("{:.4f}")
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of five simulated models with their true probabilities: the truth on the diagonal, two calibrated but coarse ones, one overconfident and one shifted."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagrams of five simulated models with their true probabilities: the truth on the diagonal, two calibrated but coarse ones, one overconfident and one shifted."}}
 axes = reliability_grid(models["y"], predictions, p=models["p"], bins=bins)
 
 # %% [markdown]
@@ -234,8 +280,26 @@ pd.DataFrame(parts).T.style.format("{:.4f}").set_table_attributes('class="fit"')
 # most there; one that exaggerates in both directions shows in the middle, and its errors cancel at
 # the end.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Two cumulative curves of outcomes and of predictions for three models, and the largest gap between them, which is the KS error."}}
-axes = chapter.ks_figure(models["y"], models[["truth", "overconfident", "shifted"]])
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two cumulative curves of outcomes and of predictions for three models, and the largest gap between them, which is the KS error."}}
+from probnb.metrics import ks_curves
+
+axes = grid(3, columns=3, size=(2.5, 2.8), sharex=True, sharey=True)[1]
+for ax, name in zip(axes, ["truth", "overconfident", "shifted"]):
+    sigma, observed, predicted = ks_curves(models["y"], models[name])
+    k = np.abs(observed - predicted).argmax()
+    ax.step(sigma, observed, where="post", color="black", label=r"$\phi_1$: observed")
+    ax.step(sigma, predicted, where="post", color=COLOURS["blue"], label=r"$\phi_2$: predicted")
+    ax.vlines(
+        sigma[k],
+        *sorted([observed[k], predicted[k]]),
+        COLOURS["vermilion"],
+        lw=3,
+        label="largest gap",
+    )
+    ax.set_title(f"{name}: KS {abs(observed[k] - predicted[k]):.3f}", loc="left", fontsize=10)
+    ax.set(xlabel=r"prediction up to $\sigma$", xlim=(0, 1))
+axes[0].set_ylabel("cumulative share of rows")
+_ = axes[0].legend(loc="upper left", fontsize=9)
 
 # %% [markdown]
 # ## A calibration error is never zero
@@ -254,9 +318,29 @@ axes = chapter.ks_figure(models["y"], models[["truth", "overconfident", "shifted
 # (of far more where there is error to be found); and the smooth ECE of
 # {cite}`blasiok2024smooth`, which replaces bins by a kernel whose width is the error itself.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Mean of several calibration errors of a perfect model against the number of rows: all are above 0 and fall with more rows; more bins lie higher."}}
-by_rows = chapter.ece_by_rows(bins=sorted({5, bins, 50}), replicates=draws, seed=seed)
-ax = chapter.ece_bias(by_rows)
+# %%
+from functools import partial
+
+from probnb.metrics import calibration_null_band, ece, ece_debiased, ece_smooth
+
+estimates = {f"ECE, {b} bins": partial(ece, bins=b) for b in sorted({5, bins, 50})}
+estimates |= {"debiased, 15 bins": ece_debiased, "smooth": ece_smooth}
+by_rows = {}
+for k, n in enumerate([100, 300, 1000, 3000, 10_000]):
+    p = example_models(n, seed + k)["p"]
+    by_rows[n] = {
+        name: calibration_null_band(p, metric, replicates=draws, seed=seed).mean
+        for name, metric in estimates.items()
+    }
+    by_rows[n]["normal theory, 15 bins"] = np.sqrt(2 * np.mean(p * (1 - p)) * 15 / (np.pi * n))
+by_rows = pd.DataFrame(by_rows).T.rename_axis("rows")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Mean of several calibration errors of a perfect model against the number of rows: all are above 0 and fall with more rows; more bins lie higher."}}
+ax = plt.subplots(figsize=(7.2, 3.6), layout="constrained")[1]
+sns.lineplot(by_rows, markers=True, ax=ax)
+ax.set(xscale="log", yscale="log", xlabel="rows in the test set")
+ax.set_ylabel("mean estimate (true error: 0)")
+sns.move_legend(ax, "center left", bbox_to_anchor=(1, 0.5))
 
 # %% [markdown]
 # What to compare a measured error with, then, is not 0 but what chance gives: draw new outcomes
@@ -264,8 +348,6 @@ ax = chapter.ece_bias(by_rows)
 # {cite}`brocker2007`. An ECE within the band, from `low` to `high`, is no evidence against the model.
 
 # %%
-from probnb.metrics import calibration_null_band, ece
-
 bands = {m: calibration_null_band(models[m], replicates=2 * draws, seed=seed) for m in predictions}
 errors = {m: ece(models["y"], models[m]) for m in predictions}
 bands = {m: {"ECE": errors[m], "low": band.low, "high": band.high} for m, band in bands.items()}
@@ -275,8 +357,20 @@ pd.DataFrame(bands).T.style.format("{:.4f}")
 # The bootstrap does not help. Its intervals lie about the *estimate*, so that those of errors near 0 tend to lie
 # above the truth. Here is how often 95 % intervals hold the true value for a perfect model with 500 rows:
 
-# %% tags=["remove-input"]
-held = chapter.coverage(trials=draws, seed=seed)
+# %%
+names = ["brier", "ece", "ks"]
+true = pd.Series([1 / 4 - 0.96**2 / 12, 0, 0], names)  # of p uniform on (.02, .98), mean p (1 - p)
+how = {"replicates": 200, "metrics": names, "progress": False}
+covered, points = [], []
+for trial in range(seed, seed + draws):
+    perfect = example_models(500, trial)
+    resampled = bootstrap(perfect["y"], perfect[["truth"]], seed=trial, **how)
+    low, high = (end.loc["truth"] for end in resampled.interval())
+    covered.append((low <= true) & (true <= high))
+    points.append(resampled.point.loc["truth"])
+held = pd.DataFrame(
+    {"true": true, "estimate": np.mean(points, axis=0), "cover": np.mean(covered, axis=0)}
+)
 held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 
 # %% [markdown]
@@ -294,9 +388,16 @@ held.style.format({"true": "{:.4f}", "estimate": "{:.4f}", "cover": "{:.0%}"})
 # 100 as all numbers here). The 1,425 predictions are those of all rows on photographs but the overfitted network; their
 # errors are 1.36 on average.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Estimates of the calibration error beside its exact value, for stored predictions: the ECE lies above the exact error, maps fitted out of fold near or below it."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Estimates of the calibration error beside its exact value, for stored predictions: the ECE lies above the exact error, maps fitted out of fold near or below it."}}
 judged = derived(results, "estimators")
-ax = None if judged is None else estimators.estimators_figure(judged)
+if judged is not None:
+    misses = estimators.misses(judged).replace({"estimate": estimators.ESTIMATORS})
+    means = {"marker": "D", "mfc": "white", "mec": "black", "ms": 4}
+    look = {"whis": (5, 95), "showfliers": False, "showmeans": True, "meanprops": means}
+    ax = sns.boxplot(misses, x="gap", y="estimate", hue="start", linewidth=1, **look)
+    ax.axvline(0, color=COLOURS["black"], linewidth=0.8)
+    ax.set(ylabel="", xlabel="Estimate less exact calibration error × 100 (whiskers: 5 to 95 %)")
+    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
 
 # %% [markdown]
 # Beside the ECE (with bins of equal size and of equal width), the debiased and the smooth one stand maps of the
@@ -318,8 +419,11 @@ ax = None if judged is None else estimators.estimators_figure(judged)
 # So compare by the smooth ECE, show that there is an error by the lower bound of a beta map, and take neither for its
 # size. That bounds out of fold do not overestimate, which Berta et al. find, holds here on average.
 
-# %% tags=["remove-input", "hide-output"]
-None if judged is None else estimators.summary_table(estimators.summary(judged))
+# %% tags=["hide-output"]
+if judged is not None:
+    told = estimators.summary(judged).rename(estimators.ESTIMATORS)
+    told = told.apply(lambda gaps: [gap.text(1, 0 if "%" in gaps.name else 2) for gap in gaps])
+    display(told.replace({r"\+": "", "not defined": ""}, regex=True))
 
 # %% [markdown]
 # ## Turn them yourself
@@ -329,7 +433,7 @@ None if judged is None else estimators.summary_table(estimators.summary(judged))
 # $\mathrm{MSE}_p$ do meanwhile? The picture has stored predictions on test faces of one scenario; where
 # scripts run it takes any scenario, row and number of bins.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of stored predictions of one scenario, a panel a row, with the true probability of each test face."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagrams of stored predictions of one scenario, a panel a row, with the true probability of each test face."}}
 from probnb_book import interactive
 
 test = on_test(storage.read_results(first[scenarios[0]]).predictions)
@@ -346,7 +450,7 @@ interactive.reliability(first, bins)
 # scenario (`-p scenarios discrete` draws another); here are the correlations in all of them. The runs
 # that these networks come from:
 
-# %% tags=["remove-input"]
+# %%
 counted = trained.groupby(["scenario", "kind"], sort=False).size().unstack()
 counted.assign(
     seeds=[len(runs[name]) for name in counted.index],
@@ -358,8 +462,27 @@ counted.assign(
 # ({doc}`claims` asks the paper's twelve), and averaged over seeds as Fisher's z, with Student's interval. The third
 # panel is made of the rows of the paper's own Tables 3 to 7, one for each method, with Fisher's interval.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Correlation of each score with MSE_p by scenario, with intervals, across methods, across epochs and in the tables of the paper: Brier highest, calibration errors low across methods but in Skewed."}}
-axes = chapter.correlation_summary(table)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Correlation of each score with MSE_p by scenario, with intervals, across methods, across epochs and in the tables of the paper: Brier highest, calibration errors low across methods but in Skewed."}}
+def correlation_figure(target):
+    """The correlation of each metric with the truth, with its interval, by kind of model."""
+    kinds = {"epoch": "epochs of trainings", "method": "methods", "paper": "the paper's tables"}
+    rows = table[table["target"] == target].set_index(["kind", "metric", "scenario"])
+    places = [table["metric"].unique(), table["scenario"].unique()]  # the same in every panel
+    axes = grid(3, columns=3, size=(2.5, 4.2), sharex=True, sharey=True)[1]
+    for ax, kind in zip(axes, kinds):
+        part = rows.loc[kind].reindex(pd.MultiIndex.from_product(places))
+        part = part.reset_index(names=["m", "scenario"])
+        part = part.assign(seeds=2, value=part["pearson"], label=part["m"].map(label_of))
+        forest(part, hue="scenario", scale=1, ax=ax, xlabel="correlation")
+        handles, names = ax.get_legend_handles_labels()
+        ax.get_legend().remove()
+        ax.set(title=f"across {kinds[kind]}", xlim=(-1.05, 1.05), xticks=[-1, 0, 1])
+    axes[0].figure.legend(handles, names, loc="outside upper center", ncols=5)
+    return axes
+
+
+axes = correlation_figure("mse_p")
 
 # %% [markdown]
 # **Across methods**, which have been tuned and lie close together, the Brier score correlates with $\mathrm{MSE}_p$ by
@@ -373,8 +496,8 @@ axes = chapter.correlation_summary(table)
 # Against $\mathrm{KL}_p$ the two proper scores change places, each following its own distance best
 # across epochs:
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Correlation of each score with KL_p by scenario, with intervals, across methods, across epochs and in the tables of the paper."}}
-axes = chapter.correlation_summary(table, target="kl_p")
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Correlation of each score with KL_p by scenario, with intervals, across methods, across epochs and in the tables of the paper."}}
+axes = correlation_figure("kl_p")
 
 # %% [markdown]
 # Numbers behind the figures; `left_out` counts models with an infinite value.
@@ -391,8 +514,27 @@ table.style.format(precision=2).hide().set_table_attributes('class="wide"')
 # At least 99 % of clear pairs are ordered rightly, in every scenario. But between four and nine tenths of
 # the pairs are not clear, and of those Brier orders one in five to one in three wrongly.
 
-# %% tags=["remove-input"]
-resolution = chapter.brier_resolution(every)
+# %%
+from probnb_book import evidence
+
+
+def brier_resolution(test):
+    """Which pairs of methods are clear on some test rows, and which Brier orders rightly."""
+    p_hat = test[evidence.methods_of(test)].to_numpy().T
+    y, p = test["y"].to_numpy(), test["p"].to_numpy()
+    first, second = np.triu_indices(len(p_hat), k=1)
+    errors, briers = ((p_hat - p) ** 2).mean(axis=1), ((p_hat - y) ** 2).mean(axis=1)
+    gap = errors[first] - errors[second]
+    noise = ((p_hat[first] - p_hat[second]) ** 2 * p * (1 - p)).sum(axis=1)
+    clear = np.abs(gap) > 4 * np.sqrt(noise) / len(y)
+    right = pd.Series(np.sign(briers[first] - briers[second]) == np.sign(gap))
+    shares = {"clear_right": right[clear].mean(), "other_right": right[~clear].mean()}
+    return {"pairs": len(gap), "clear": clear.mean(), **shares}
+
+
+resolution = [brier_resolution(evidence.tables(line)[1]) for line in every.itertuples()]
+resolution = pd.DataFrame(resolution).groupby(every["task"].to_numpy(), sort=False).mean()
+resolution = resolution.rename_axis("scenario").astype({"pairs": int})
 resolution.style.format(
     dict.fromkeys(["clear", "clear_right", "other_right"], "{:.0%}"), na_rep="–"
 )
@@ -435,7 +577,7 @@ axes = watch_over_time(over_time)
 # the mean outcome, and Spiegelhalter's {cite}`spiegelhalter1986`, which sees predictions that are too extreme or not
 # enough. The streams of a kind end after 10,000 rows, or once every watch has raised its alarm.
 
-# %% tags=["remove-input"]
+# %%
 told = chapter_watch.alarm_table(streams=10 * draws, rows=100 * draws, seed=seed)
 shown = {c: "{:.1%}" if c[1] == "alarms" else "{:,.0f}" for c in told}
 told.style.format(shown, na_rep="–").set_table_attributes('class="fit"')

@@ -53,8 +53,7 @@ retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, default_profile, results_path, smoke
+from probnb_book.notebook import check_parameters, check_run, results_path, smoke
 
 check_parameters(
     globals(),
@@ -64,30 +63,23 @@ check_parameters(
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
 from probnb.methods import check_methods
-from probnb.validation import check_choice, check_integer
-from probnb_book.real_world import data_name, get_task
+from probnb_book.real_world import TASKS, data_name, get_task
 
+check_run(globals())
 task = get_task(task)
-check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
-check_choice(retrain, (True, False), "retrain")
-check_integer(seed, "seed", minimum=0)
-check_integer(devices, "devices")
-check_integer(replicates, "replicates", minimum=2)
-profile = default_profile(profile)
 settings = task.profile(profile, globals())
 check_methods(methods, features=settings.frozen)
-radar = dict(source=source, fold=fold, tile=tile, spacing=spacing, lead=lead, stride=stride)
-radar = dict(radar, wet=wet, coverage=coverage)
-patients = dict(cohorts=cohorts, rule=rule, horizon=horizon, inputs=inputs)
-given = task.given(radar | patients | dict(label=label), profile)
-data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
-results_dir = results_path(results_dir)
+own = {name: globals()[name] for every in TASKS.values() for name in every.parameters}
+given = task.given(own, profile)
 replicates = 20 if smoke() else replicates
 
 import numpy as np
 import pandas as pd
+from scipy.stats import wasserstein_distance
 
+from probnb.metrics import holm
 from probnb.plots import forest, reliability_grid, use_style
+from probnb_book.published import published
 from probnb_book.real_world import study
 
 use_style()
@@ -103,7 +95,19 @@ lung, table_of_lung, pooled = (
     study.read_study(project, name) for name in ("lung", "clinical", "all")
 )
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of differences in Brier score on rain, simulated traffic, simulated slides and lung patients: all intervals that compare CaPE hold 0."}}
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of differences in Brier score on rain, simulated traffic, simulated slides and lung patients: all intervals that compare CaPE hold 0."}}
+def pair_label(a, b):
+    return f"{study.label_of(a)} – {study.label_of(b)}"
+
+
+def differences_of(scores, pairs):
+    """Differences in Brier score, a line a pair of rows that are there."""
+    pairs = [pair for pair in pairs if set(pair) <= set(scores.point.index)]
+    found = pd.DataFrame([scores.difference(*pair).__dict__ for pair in pairs])
+    return found.assign(label=[pair_label(*pair) for pair in pairs])
+
+
 PAIRS = [
     ("cape_bin", "ce"),
     ("cape_kernel", "ce"),
@@ -117,9 +121,9 @@ names = {
 }
 measured = lung["differences"].query("rule == 'ipcw' and unit == 'patient' and metric == 'brier'")
 measured = measured.set_index(["a", "b"]).reindex(PAIRS).reset_index()
-measured["label"] = [f"{study.label_of(a)} – {study.label_of(b)}" for a, b in PAIRS]
 measured = measured.assign(data="lung, genes (436 of 903 patients)", seeds=5)
-differences = [study.difference_table(stored[k], PAIRS, data=v) for k, v in names.items()]
+measured["label"] = [pair_label(*pair) for pair in PAIRS]
+differences = [differences_of(stored[k], PAIRS).assign(data=v) for k, v in names.items()]
 ax = forest(
     pd.concat([*differences, measured], ignore_index=True),
     hue="data",
@@ -165,16 +169,41 @@ ax = forest(
 # picture (`-p profile features`), cross entropy is told above the small network, which is given the changes from map to
 # map, and not told from climatology; logistic regression on them does no better.
 
-# %% tags=["remove-input", "hide-output"]
-study.score_table(stored["weather"])
 
-# %% tags=["remove-input", "hide-output"]
-study.gap_table(stored["weather"])
+# %% tags=["hide-output"]
+def score_table(scores):
+    """Scores, the paper's Brier score, and the share of the constant's that is saved, times 100."""
+    names = {"mse_p": "MSE_p", "brier": "Brier", "auc": "AUC", "ece": "ECE"}
+    point, constant = scores.point, TASKS[scores.task].constant
+    printed = published(scores.task, metric="brier").set_index("method")["value"]
+    shown = 100 * point[[name for name in names if name in point]].rename(columns=names)
+    shown.insert(0, "paper", printed.reindex(point.index))
+    shown["skill"] = 100 - 100 * point["brier"] / point["brier"].get(constant, np.nan)
+    shown = shown.map("{:.2f}".format, na_action="ignore").dropna(axis=1, how="all")
+    return shown.fillna("").rename(index=study.label_of)
+
+
+def gap_table(scores):
+    """Brier scores less the constant's and cross entropy's, and p-values corrected by Holm."""
+    rows, found = scores.point.index, {}
+    for base in (name for name in (TASKS[scores.task].constant, "ce") if name in rows):
+        gaps = pd.Series({row: scores.difference(row, base) for row in rows if row != base})
+        corrected = pd.Series(holm(gaps.map(lambda gap: gap.p)), gaps.index).dropna()
+        label = study.label_of(base)
+        found[f"less {label}"] = gaps.map(lambda gap: gap.text())
+        found[f"Holm, {label}"] = corrected.map("{:.3f}".format)
+    return pd.DataFrame(found).reindex(rows).fillna("").rename(index=study.label_of)
+
+
+score_table(stored["weather"])
+
+# %% tags=["hide-output"]
+gap_table(stored["weather"])
 
 # %% [markdown]
 # Days differ more than methods do:
 
-# %% tags=["remove-input"]
+# %%
 days = rows["weather"].set_index("group")
 errors = days[["ce", "cape_bin", "Climatology", "Random forest"]].sub(days["y"], axis=0) ** 2
 means = 100 * errors.rename(columns=study.label_of).groupby(level=0).mean()
@@ -203,17 +232,17 @@ means.rename_axis("day").style.format("{:.1f}").background_gradient(
 # told from cross entropy, where it would be by a tenth of a point, nor from its control. Focal loss and entropy
 # regularisation are worse than cross entropy.
 
-# %% tags=["remove-input", "hide-output"]
-study.score_table(stored["collision"])
+# %% tags=["hide-output"]
+score_table(stored["collision"])
 
-# %% tags=["remove-input", "hide-output"]
-study.gap_table(stored["collision"])
+# %% tags=["hide-output"]
+gap_table(stored["collision"])
 
 # %% [markdown]
 # Outcomes by bins of the predictions, and behind them the known probability of each row: on the
 # diagonal, predictions are right on average.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of simulated traffic for cross entropy, CaPE and boosted trees, with the known probability of each row behind."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagrams of simulated traffic for cross entropy, CaPE and boosted trees, with the known probability of each row behind."}}
 simulated = rows["collision"]
 shown = simulated[["ce", "cape_bin", "Boxes, boosted trees"]].rename(columns=study.label_of)
 axes = reliability_grid(simulated["y"], shown, p=simulated["p"], columns=3, interval=False)
@@ -252,26 +281,27 @@ pd.Series(shares, name="share alive at 60 months").to_frame().round(3)
 # of a constant is the variance of the outcome. So scores under two rules cannot be compared. What can
 # be is the skill over the constant, and on the genes of lung patients there is none to be seen:
 
-# %% tags=["remove-input"]
+
+# %%
+def interval(line):
+    return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*(100 * line[["value", "low", "high"]]))
+
+
 shown = lung["differences"].query("a == 'ce' and b == 'Constant' and metric == 'brier'")
 scores = lung["scores"].pivot(index=["rule", "method"], columns="metric", values="value") * 100
-survivors = lung["scores"].groupby("rule")["survivors"].first()
-pd.DataFrame(
+told = pd.DataFrame(
     {
-        name: {
-            "survivors": f"{survivors[name]:.0%}",
-            "constant": f"{scores.loc[(name, 'Constant'), 'brier']:.2f}",
-            "CE early-stop": f"{scores.loc[(name, 'ce'), 'brier']:.2f}",
-            **{
-                f"CE less constant, by {line.unit}": f"{100 * line.value:+.2f} "
-                f"[{100 * line.low:+.2f}, {100 * line.high:+.2f}]"
-                for line in shown[shown["rule"] == name].itertuples()
-            },
-            "AUC of CE": f"{scores.loc[(name, 'ce'), 'auc']:.1f}",
-        }
-        for name in RULES
+        "survivors": lung["scores"].groupby("rule")["survivors"].first().map("{:.0%}".format),
+        "constant": scores.xs("Constant", level="method")["brier"].map("{:.2f}".format),
+        "CE early-stop": scores.xs("ce", level="method")["brier"].map("{:.2f}".format),
     }
-).T.rename_axis("rule")
+)
+text = shown.assign(text=shown.apply(interval, axis=1)).pivot(
+    index="rule", columns="unit", values="text"
+)
+told = told.join(text[["patient", "site"]].add_prefix("CE less constant, by "))
+told["AUC of CE"] = scores.xs("ce", level="method")["auc"].map("{:.1f}".format)
+told.loc[list(RULES)]
 
 # %% [markdown]
 # By `ipcw` cross entropy's AUC is on the wrong side of a half, and its Brier score above the constant's. Cox regression
@@ -283,18 +313,12 @@ pd.DataFrame(
 # validation kept the start of CaPE in every fold, so that it is the same network. Where intervals resample whole
 # hospitals instead of patients they are mostly wider.
 
-# %% tags=["remove-input", "hide-output"]
-compared = pd.concat([
-    data["differences"].query("rule == 'ipcw' and metric == 'brier'").assign(data=name)
-    for name, data in {"genes": lung, "clinical": table_of_lung, "13 cohorts": pooled}.items()
-])  # fmt: skip
-compared["pair"] = [
-    f"{study.label_of(a)} – {study.label_of(b)}" for a, b in zip(compared["a"], compared["b"])
-]
-compared["text"] = [
-    f"{100 * line.value:+.2f} [{100 * line.low:+.2f}, {100 * line.high:+.2f}]"
-    for line in compared.itertuples()
-]
+# %% tags=["hide-output"]
+sources = {"genes": lung, "clinical": table_of_lung, "13 cohorts": pooled}
+compared = pd.concat({k: d["differences"] for k, d in sources.items()}, names=["data"])
+compared = compared.query("rule == 'ipcw' and metric == 'brier'").reset_index("data")
+compared["pair"] = list(map(pair_label, compared["a"], compared["b"]))
+compared["text"] = compared.apply(interval, axis=1)
 compared.pivot_table(
     index=["pair", "unit"], columns="data", values="text", aggfunc="first", sort=False
 )
@@ -304,8 +328,13 @@ compared.pivot_table(
 # slides): the middle halves of the predictions are the same in all stages, from the genes of lung
 # patients.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Predictions by stage of the tumour as medians and quartiles, much the same in all stages, beside the observed share, which falls."}}
-ax = study.stage_figure(lung["stages"])
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Predictions by stage of the tumour as medians and quartiles, much the same in all stages, beside the observed share, which falls."}}
+stages = lung["stages"].assign(seeds=0)
+names = {m: f"{study.label_of(m)} (quartiles)" for m in stages["method"]}
+names["observed"] = "observed (Kaplan-Meier, 95 %)"
+stages["label"] = stages["stage"] + stages["patients"].map(" ({:,} patients)".format)
+stages = stages.replace({"method": names})
+ax = forest(stages, hue="method", xlabel="alive at 60 months, in per cent")
 
 # %% [markdown]
 # With the clinical table the spread between stages (the standard deviation of their mean predictions) is told larger
@@ -315,11 +344,11 @@ ax = study.stage_figure(lung["stages"])
 # Simulated slides, bags of tiles of which few show the tumour, are the default of this task. There cross entropy is
 # told below the constant, and the best case, outcomes drawn afresh, is as far again below cross entropy.
 
-# %% tags=["remove-input", "hide-output"]
-study.score_table(stored["cancer"])
+# %% tags=["hide-output"]
+score_table(stored["cancer"])
 
-# %% tags=["remove-input", "hide-output"]
-study.gap_table(stored["cancer"])
+# %% tags=["hide-output"]
+gap_table(stored["cancer"])
 
 # %% [markdown]
 # These results are based upon data generated by the [TCGA Research
@@ -333,10 +362,26 @@ study.gap_table(stored["cancer"])
 # probabilities of each scenario: rain, traffic and simulated slides are each nearest to the scenario
 # that the paper names.
 
-# %% tags=["remove-input"]
+# %%
+from probnb_book.data.drawn_faces import AGES
+from probnb_book.scenarios import SCENARIOS, probability
+
+
+def scenario_probabilities(n=20_000):
+    """Probabilities of the five synthetic scenarios, with the ages of the drawn faces."""
+    weights = np.array([weight for weight, _ in AGES])
+    counts = np.rint(n * weights / weights.sum()).astype(int)
+    ages = np.concatenate([draw((np.arange(c) + 0.5) / c) for c, (_, draw) in zip(counts, AGES)])
+    return {name: probability(np.clip(np.rint(ages), 0, 116), name) for name in SCENARIOS}
+
+
+known = scenario_probabilities()
 pd.DataFrame(
-    {name: study.correspondence(t["ce"], t.get("weight")).round(3) for name, t in rows.items()}
-)
+    {
+        name: {s: wasserstein_distance(t["ce"], p, t.get("weight")) for s, p in known.items()}
+        for name, t in rows.items()
+    }
+).round(3)
 
 # %% [markdown]
 # ## What the paper says, and what is seen here
@@ -371,7 +416,7 @@ pd.DataFrame(
 # %% [markdown]
 # What was read, and what was left out:
 
-# %% tags=["remove-input", "hide-output"]
+# %% tags=["hide-output"]
 report = {k: v for k, v in (splits.report or {}).items() if np.isscalar(v)}
 report |= {f"left out {k + 1}": v for k, v in enumerate(splits.report.get("left out", [])[:5])}
 read = pd.Series(report | {"source": splits.source}, name="").to_frame()
@@ -416,7 +461,7 @@ tested = pd.concat(study.test_rows(like), ignore_index=True)
 # %% [markdown]
 # What validation data chose, and how many calibration epochs lie behind it:
 
-# %% tags=["remove-input", "hide-output"]
+# %% tags=["hide-output"]
 from probnb_book.evidence import chosen_table
 
 chosen_table(outcome.chosen)
@@ -425,22 +470,22 @@ chosen_table(outcome.chosen)
 # All stored runs of this kind, which differ in their seed alone, are scored together. An interval over
 # one seed is about its test rows and says nothing about the methods.
 
-# %% tags=["remove-input"]
+# %%
 print(f"Seeds: {', '.join(map(str, like['seed']))}; test rows: {len(tested):,}")
-study.score_table(live)
+score_table(live)
 
-# %% tags=["remove-input", "hide-output"]
-study.gap_table(live)
+# %% tags=["hide-output"]
+gap_table(live)
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Forest plot of this run: Brier score of every row less that of cross entropy, with 95 % intervals."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Forest plot of this run: Brier score of every row less that of cross entropy, with 95 % intervals."}}
 if "ce" in methods and len(methods) > 1:
     against = [(name, "ce") for name in live.point.index if name not in ("ce", task.constant)]
     ax = forest(
-        study.difference_table(live, against),
+        differences_of(live, against),
         xlabel="Brier score (× 100) less that of cross entropy",
     )
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of cross entropy, CaPE and the ensemble in this run: observed frequency against prediction by bin."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagrams of cross entropy, CaPE and the ensemble in this run: observed frequency against prediction by bin."}}
 shown = tested.reindex(columns=["ce", "cape_bin", "ensemble"]).dropna(axis="columns", how="all")
 axes = reliability_grid(
     tested["y"],

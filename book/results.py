@@ -25,42 +25,29 @@
 results_dir = None  # folder of stored runs; None is results and runs of the project
 
 # %% tags=["remove-cell"]
-from itertools import product
-
-import pandas as pd
-import seaborn as sns
-
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, results_path
+from probnb_book.notebook import check_parameters, stored_folders
 
 check_parameters(globals(), "results_dir")
-runs_dir = results_path()
-folders = (
-    [find_path(results_dir, "results_dir")]
-    if results_dir
-    else [runs_dir.parent / "results", runs_dir]
-)
+folders = stored_folders(results_dir)
+
+from itertools import product
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
 
 from probnb.plots import COLOURS, plain_ticks, use_style
 from probnb_book import authors, costs, evidence, interactive, pause
 from probnb_book import results as tables
-from probnb_book.claims import stored_runs
 from probnb_book.published import published
 from probnb_book.scenarios import SCENARIOS
 
 use_style()
-found = evidence.find(folders, "synthetic")
-best = {name: runs for name, runs in stored_runs(folders).items() if name != "cifar10"}
-if not best:
-    raise ValueError(
-        f"results_dir must hold runs on photographs (data utkface); got {results_dir!r}."
-    )
+best, larger = tables.photographs(folders)
 ways = costs.stored(folders)
-photographs = found[(found["data"] == "utkface") & (found["profile"] == "cpu")]
-sizes = evidence.kinds(photographs[photographs["size"] == 48])[::-1]  # most seeds last
-larger = {group["task"].iloc[0]: group for group in sizes}
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels by scenario, error in per cent of stopping early: never stopping far above, fresh labels lowest; CaPE and the same fine-tuning without calibration epochs side by side near 100; averaged weights and three networks below 100, features far below."}}
+HUES = ("blue", "orange", "green", "vermilion", "purple", "brown", "black")
 PANELS = {
     (costs.SCRATCH, "ce_overfit"): ("never stopping", "1  Memorising"),
     (costs.SCRATCH, "resampled"): ("fresh labels", "1  Memorising"),
@@ -77,28 +64,20 @@ shown = ways[place.isin(PANELS)].assign(
     name=place.map({k: name for k, (name, _) in PANELS.items()}),
     panel=place.map({k: panel for k, (_, panel) in PANELS.items()}),
 )
+look = {"markers": list("XPosd^v"), "markersize": 5, "linestyle": "none", "dodge": 0.5}
+look |= {"errorbar": tables.student, "err_kws": {"linewidth": 1.5}, "height": 3, "aspect": 0.82}
 grid = sns.catplot(
-    shown,
+    shown.sort_values("panel", kind="stable"),
     kind="point",
     x="error",
     y="scenario",
     order=[s.capitalize() for s in SCENARIOS if s in best],
     hue="name",
     hue_order=[name for name, _ in PANELS.values()],
-    palette=[
-        COLOURS[c] for c in ("blue", "orange", "green", "vermilion", "purple", "brown", "black")
-    ],
-    markers=list("XPosd^v"),
+    palette=[COLOURS[name] for name in HUES],
     col="panel",
-    col_order=list(dict.fromkeys(panel for _, panel in PANELS.values())),
-    errorbar=tables.student,
-    linestyle="none",
-    dodge=0.5,
-    markersize=5,
-    err_kws={"linewidth": 1.5},
-    height=3,
-    aspect=0.82,
     sharex=False,
+    **look,
 )
 grid.set_titles("{col_name}").set_axis_labels("Error, % of stopping early", "")
 grid.refline(x=100, color="0.3", lw=0.8, ls="-")
@@ -128,10 +107,19 @@ sns.move_legend(grid, "lower center", bbox_to_anchor=(0.45, -0.17), ncol=4, titl
 # needed.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Test MSE_p by epoch of every stored training, a panel a scenario: on outcomes it falls and then rises, on fresh outcomes it goes on falling."}}
-figure = tables.curves_figure(tables.histories(best))
+epochs = tables.histories(best)
+shown = {"x": "epoch", "y": "error", "col": "scenario", "hue": "row", "style": "row"}
+look = {"estimator": None, "linewidth": 1, "col_wrap": 3, "height": 2.1, "aspect": 1.15}
+apart = {"sharey": False, "sharex": False}
+epochs = epochs.assign(error=100 * epochs["mse_p"])
+grid = sns.relplot(epochs, kind="line", **shown, units="training", **look, facet_kws=apart)
+grid.set_titles("{col_name}").set_axis_labels("Epoch", "MSE$_p$ × 100").set(yscale="log")
+for ax in grid.axes.flat:
+    plain_ticks(ax.yaxis)
+sns.move_legend(grid, "center", bbox_to_anchor=(0.8, 0.25), title="Trained on")
 interactive.scenarios(best)
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 scores = pd.concat([evidence.scores(runs, ["mse_p"]) for runs in best.values()])
 scores = scores.pivot(index=["task", "seed"], columns="method", values="value")
 memory = pd.DataFrame(
@@ -158,15 +146,43 @@ tables.show(memory.groupby("task", sort=False).agg(tables.over_seeds).rename(str
 # epochs on outcomes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: CaPE less its control in per cent where validation stops, every interval holds 0. Middle: by epoch the error of the control grows faster than CaPE's. Right: by epochs on outcomes the two lines lie on each other but for steps upwards after calibration epochs."}}
+NAMES = {"cape_bin": "CaPE (bin)", pause.CONTROL: "the same without calibration"}
 tuned = pause.fine_tunings(pd.concat([*best.values(), *larger.values()]))
-axes = pause.pause_figure(tuned)
+both = tuned[tuned["row"].isin(NAMES)].assign(name=tuned["row"].map(NAMES))
+stopped = pause.kept(both).pivot(index=pause.START, columns="row", values="error")
+less = 100 * (stopped["cape_bin"] / stopped[pause.CONTROL] - 1)
+stopped = less.rename("less").reset_index().sort_values("size", kind="stable")
+start = both[both["epoch"] == 0].groupby(pause.START)["error"].first().rename("start")
+fast = both[(both["rate"] == 0.01) & (both["size"] == both["size"].min())].join(start, pause.START)
+fast = fast.assign(growth=fast["error"] / fast["start"])
+fast = fast.groupby(["name", "epoch", "outcomes"])["growth"].mean().reset_index()
+figure, axes = plt.subplots(
+    1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=[1.25, 1, 1]
+)
+where = stopped["scenario"].str.capitalize() + ", " + stopped["size"].astype(str) + " px"
+places = [f"{s.capitalize()}, {size} px" for s in SCENARIOS for size in sorted({*stopped["size"]})]
+look = {"linestyle": "none", "capsize": 0.2, "err_kws": {"linewidth": 1.5}, "markersize": 4}
+order = [place for place in places if place in set(where)]
+look |= {"errorbar": tables.student, "ax": axes[0]}
+sns.pointplot(stopped, x="less", y=where, order=order, **look)
+axes[0].axvline(0, color="0.3", lw=0.8)
+axes[0].set(xlabel="CaPE less its control (%)\nwhere validation stops", ylabel="")
+look = {"hue": "name", "style": "name", "hue_order": NAMES.values(), "markers": True}
+look |= {"dashes": False, "estimator": None, "sort": False}
+for ax, x, name in zip(axes[1:], ("epoch", "outcomes"), ("Epoch", "Epoch on outcomes")):
+    sns.lineplot(fast, x=x, y="growth", ax=ax, **look)
+    ax.set(xlabel=name, ylabel="Error / error of the start", xticks=range(0, 9, 2))
+axes[2].set(ylabel="", ylim=axes[1].get_ylim())
+figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+for ax in axes[1:]:
+    ax.get_legend().remove()
 
 # %% [markdown]
 # **Would hindsight have helped?** Every rule that keeps an epoch may keep the wrong one. Here the best epoch of each is
 # chosen by the test error itself, which nobody has. Both numbers, in per cent of the start's error, stay where they
 # were:
 
-# %% tags=["hide-input"]
+# %%
 rules = {"validation": pause.kept(tuned), "hindsight": pause.kept(tuned, by="error")}
 kept = pd.concat(rules, names=["rule"]).reset_index("rule")
 error = kept.pivot(index=[*pause.START, "rule"], columns="row", values="error")
@@ -208,20 +224,14 @@ noise = own[own["row"] == "ensemble"].assign(name="noise of training")
 noise["percent"] *= 1.5  # an average of M leaves 1 / M of it
 taken = pd.concat([noise, own.assign(name=own["row"].map(ROWS))])
 seeds = taken.groupby(["name", "seed"])["percent"].mean().reset_index()
-ax = sns.barplot(
-    seeds,
-    x="percent",
-    y="name",
-    order=["noise of training", *ROWS.values()],
-    errorbar=tables.student,
-    color=COLOURS["sky"],
-    err_kws={"linewidth": 1.5},
-)
+look = {"errorbar": tables.student, "color": COLOURS["sky"], "err_kws": {"linewidth": 1.5}}
+order = ["noise of training", *ROWS.values()]
+ax = sns.barplot(seeds, x="percent", y="name", order=order, **look)
 marks = taken.groupby(["name", "scenario"])["percent"].mean().reset_index()
 sns.stripplot(marks, x="percent", y="name", color="0.2", size=3.5, jitter=False, ax=ax)
 _ = ax.set(xlabel="Taken off the error of stopping early (%); dots: scenarios", ylabel="")
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 table = taken.groupby(["name", "scenario"], sort=False)["percent"].agg(tables.over_seeds)
 tables.show(table.unstack().rename_axis(index=None, columns=None))
 
@@ -251,22 +261,13 @@ marks = [
     ("printed, the released demonstration", 0.0220),
 ]
 if saved is not None:
-    names = {
-        "none": "the authors' saved predictions",
-        "intercept": "…, one intercept",
-        "platt": "…, Platt scaling",
-    }
+    names = {"none": "the authors' saved predictions", "intercept": "…, one intercept"}
+    names["platt"] = "…, Platt scaling"
     own = saved[(saved["scenario"] == "linear") & (saved["method"] == "ce")]
     marks += [*zip(own["repair"].map(names), own["mse_p"])]
 line = pd.concat([pd.DataFrame(marks, columns=["source", "mse_p"]), kept])
-ax = sns.stripplot(
-    line.assign(error=100 * line["mse_p"]),
-    x="error",
-    y="source",
-    color=COLOURS["blue"],
-    size=6,
-    alpha=0.6,
-)
+look = {"color": COLOURS["blue"], "size": 6, "alpha": 0.6}
+ax = sns.stripplot(line, x=100 * line["mse_p"], y="source", **look)
 ax.figure.set_size_inches(7.2, 2.8)
 _ = ax.set(xlabel="MSE$_p$ × 100 of stopping early, Linear", ylabel="", xlim=(1.5, 4.5))
 
@@ -274,7 +275,7 @@ _ = ax.set(xlabel="MSE$_p$ × 100 of stopping early, Linear", ylabel="", xlim=(1
 # The saved predictions as they are and repaired; *shift* is the mean prediction less the mean outcome, *slope* that of
 # Platt scaling, 1 for predictions that are neither too extreme nor too timid:
 
-# %% tags=["hide-input", "hide-output"]
+# %% tags=["hide-output"]
 if saved is not None:
     shown = saved.assign(mse_p=100 * saved["mse_p"], method=saved["method"].map(tables.label))
     shown = shown.set_index(["scenario", "method", "repair"])[["shift", "slope", "mse_p"]]
@@ -300,11 +301,25 @@ None if saved is None else tables.show(shown)
 # outside a simulation; each scenario counts alike. Cost counts every candidate and every start that a row needs, in
 # trainings of cross entropy; for features it includes their extraction.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Ways to do better than one early-stopped network: what each costs in trainings at the left, and at the right the share of the way that it goes in every scenario."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Ways to do better than one early-stopped network: what each costs in trainings at the left, and at the right the share of the way that it goes in every scenario."}}
 axes = costs.instead_figure(ways)
 
-# %% tags=["remove-input", "hide-output"]
-tables.show(costs.cost_table(ways))
+# %% tags=["hide-output"]
+shown = costs.of_rows(ways)
+gaps = (-shown["gain"]).groupby([shown[c] for c in ("start", "row", "scenario")], sort=False)
+gaps = gaps.agg(tables.over_seeds, 100, " (one)").unstack().reindex(columns=list(SCENARIOS))
+sums = costs.shares(ways).set_index(["start", "row"])
+percent = (100 * sums[["share", "low", "high"]]).map("{:.0f}".format)
+told = pd.DataFrame(
+    {
+        "trainings": sums["trainings"].map("{:.1f}".format),
+        "seconds": sums["seconds"].map("{:.0f}".format),
+        "share": percent["share"] + " % [" + percent["low"] + ", " + percent["high"] + "]",
+    }
+)
+told = told.mask(sums[["trainings", "seconds", "share"]].isna(), "")
+told = told.join(gaps.rename(columns=str.capitalize)).fillna("")
+tables.show(told.set_axis(pd.MultiIndex.from_frame(sums.reset_index()[["start", "label"]])))
 
 # %% [markdown]
 # What each claim of the paper comes to stands in {doc}`claims`.

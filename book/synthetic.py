@@ -48,33 +48,30 @@ retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, default_profile, results_path
+from probnb_book.notebook import check_parameters, check_run, results_path
 
 check_parameters(
     globals(),
     f"""scenario data_dir profile seed methods mirror device devices results_dir replicates retrain
     {" ".join(profiles.PROFILE_FIELDS)}""",
 )
-from probnb.methods import check_methods
-from probnb.validation import check_choice, check_integer
-from probnb_book.scenarios import SCENARIOS
+from probnb.methods import METHODS, check_methods
+from probnb.validation import check_choice
+from probnb_book.scenarios import SCENARIOS, probability
 
 check_choice(scenario, SCENARIOS, "scenario")
-check_choice(device, ("auto", "cpu", "cuda", "mps"), "device")
-check_choice(mirror, (True, False), "mirror")
-check_choice(retrain, (True, False), "retrain")
-check_integer(seed, "seed", minimum=0)
-check_integer(devices, "devices")
-check_integer(replicates, "replicates", minimum=2)
-profile = default_profile(profile)
+check_run(globals())
 settings = profiles.profile_of(profile, globals())
 methods = check_methods(methods, features=settings.frozen)
-data_dir = None if data_dir is None else find_path(data_dir, "data_dir")
-results_dir = results_path(results_dir)
-from probnb.plots import face_grid, reliability_grid, use_style
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+
+from probnb.plots import COLOURS, face_grid, plain_ticks, reliability_grid, use_style
 from probnb.training.batches import device_type, precision_of
-from probnb_book import synthetic as chapter
+from probnb_book import evidence
 
 use_style()
 
@@ -114,27 +111,28 @@ run = write_results(
     precision=precision_of(device_type(device)),
 )
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "True probability against prediction of test faces for four methods, with reliability diagrams: at the last epoch predictions are spread to 0 and 1, early-stopped ones lie about the diagonal."}}
-columns = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
-axes = chapter.overfitting_figure(y, p, predictions[columns], discrete=scenario == "discrete")
+# %% tags=["hide-input"] mystnb={"image": {"alt": "True probability against prediction of test faces for four methods, with reliability diagrams: at the last epoch predictions are spread to 0 and 1, early-stopped ones lie about the diagonal."}}
+shown = [m for m in ("resampled", "ce_overfit", "ce", "cape_bin") if m in methods]
+labels = {name: METHODS[name].label for name in METHODS}
+axes = reliability_grid(y, predictions[shown].rename(columns=labels), p=p)
 
 # %% [markdown]
 # Each blue point is a test face: its prediction across, its true probability up. Black marks are the
 # reliability diagram, which needs no truth: the mean outcome of faces with similar predictions. A
-# perfect model puts everything on the diagonal. (In *Discrete*, where $p$ has five values,
-# histograms of the predictions show the same.)
+# perfect model puts everything on the diagonal. (In *Discrete* $p$ has five values, and the points lie
+# on five lines.)
 
 # %% tags=["remove-input"]
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 
-kept = chapter.kept_start(outcome.chosen)
+kept_start = outcome.chosen.query("chosen and kept_start")["method"].unique()
 note = (
     "Kept its start: **{}**. No epoch of its fine-tuning had a lower validation cross entropy than "
     "the early-stopped network that it began from, so its predictions, and its panels and lines "
     "below, are those of *CE early-stop*. Where its fine-tuning went all the same is drawn under "
     "*Fine-tuning*."
 )
-display(*[Markdown(note.format(label)) for label in kept])
+display(*[Markdown(note.format(labels[name])) for name in kept_start])
 
 # %% [markdown]
 # This chapter is Section 7.1 of {cite}`liu2022deep` for one scenario at a time. All five scenarios
@@ -143,15 +141,28 @@ display(*[Markdown(note.format(label)) for label in kept])
 # `data_dir`, the same notebook runs on the photographs of UTKFace {cite}`zhang2017utkface`.
 
 # %% tags=["remove-input"]
-chapter.facts(faces, run, outcome).style.hide(axis=1).set_table_attributes('class="sentences"')
+ran = pd.Series(
+    {
+        "data": f"{faces.source.split()[0]}, {settings.size}x{settings.size} pixels",
+        "faces": "{:,} to train on, {:,} to choose and calibrate with, {:,} to test on".format(
+            *map(len, (faces.train, faces.val, faces.test))
+        ),
+        "augmentation": "mirror" if mirror else "none",
+        "trainings": f"{outcome.epochs['fit'].nunique()}, in all {run.record['epochs']} epochs",
+        "processor seconds": "{cpu_seconds:.0f} ({processor}, {precision})".format(**run.record),
+        "trained by other code": ", ".join(outcome.foreign) or "none",
+    }
+)
+ran.to_frame().style.hide(axis=1).set_table_attributes('class="sentences"')
 
 # %% [markdown]
 # ## The task
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Drawn faces of the test set in the order of their ages, each with its age in years."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Drawn faces of the test set in the order of their ages, each with its age in years."}}
 test = faces.test
 if data_dir is None:  # drawn faces only: photographs of people stay out of the report
-    some = chapter.spread_of_ages(test.groups, 24)
+    order = np.argsort(test.groups, kind="stable")  # ages spread evenly over all ranks
+    some = order[np.linspace(0, len(order) - 1, min(24, len(order))).astype(int)]
     axes = face_grid(test.inputs[some], ages=test.groups[some], columns=12)
 
 # %% [markdown]
@@ -167,9 +178,18 @@ if data_dir is None:  # drawn faces only: photographs of people stay out of the 
 # | Skewed | $z/250$ |
 # | Discrete | 0.1, and 0.2 more beyond each of 20, 40, 60 and 80 |
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Three panels: the probability as a function of age, a histogram of the probabilities of training faces, and a histogram of their ages by outcome."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels: the probability as a function of age, a histogram of the probabilities of training faces, and a histogram of their ages by outcome."}}
 train = splits.train
-axes = chapter.scenario_figure(scenario, train.groups, train.probabilities, train.outcomes)
+z = np.arange(117)
+figure, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), layout="constrained")
+axes[0].plot(z, probability(z, scenario), lw=2)
+axes[0].set(xlabel="age (years)", ylabel=r"probability $\psi$", ylim=(-0.02, 1.02))
+sns.histplot(x=np.asarray(train.probabilities), bins=np.linspace(0, 1, 31), ax=axes[1])
+axes[1].set(xlabel="probability p", ylabel="faces")
+drawn = pd.DataFrame({"age": train.groups, "outcome": np.asarray(train.outcomes).astype(int)})
+stacked = {"multiple": "stack", "bins": np.arange(0, 121, 5), "hue_order": [1, 0]}
+sns.histplot(drawn, x="age", hue="outcome", ax=axes[2], **stacked)
+_ = axes[2].set(xlabel="age (years)", ylabel="")
 
 # %% [markdown]
 # ## Learning curves
@@ -178,8 +198,38 @@ axes = chapter.scenario_figure(scenario, train.groups, train.probabilities, trai
 # validation data. Cross entropy on the training data goes on to fall while everything that matters
 # gets worse. From forty epochs on the lines are means over five, as in the paper.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Four learning curves by epoch, training and validation cross entropy and test MSE_p and KL_p, with the fine-tunings that branch off at the early stop."}}
-axes = chapter.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four learning curves by epoch, training and validation cross entropy and test MSE_p and KL_p, with the fine-tunings that branch off at the early stop."}}
+CURVES = {
+    "train_ce": "training cross entropy",
+    "val_ce": "validation cross entropy",
+    "mse_p": r"test MSE$_p$ $\times$ 100",
+    "kl_p": r"test KL$_p$ $\times$ 100",
+}
+LINES = {"ce": "black", "ce_finetuned": "green", "cape_bin": "blue", "cape_kernel": "vermilion"}
+colours = {labels[name]: COLOURS[colour] for name, colour in LINES.items()}
+chosen = outcome.chosen[outcome.chosen["chosen"]].drop_duplicates("method").set_index("method")
+start = chosen.loc["ce", "best_epoch"]
+fits = chosen["fit"].reindex(LINES).dropna()
+curves = outcome.epochs.set_index("fit").loc[fits].reset_index()
+curves["method"] = curves["fit"].map({fit: labels[name] for name, fit in fits.items()})
+curves[["mse_p", "kl_p"]] *= 100
+branches = curves.assign(epoch=curves["epoch"] + start * (curves["fit"] != "ce"))
+means = branches.groupby("method")[[*CURVES]].rolling(
+    5 if settings.epochs >= 40 else 1, min_periods=1, center=True
+)
+branches[[*CURVES]] = means.mean().droplevel(0)
+look = {"x": "epoch", "y": "value", "hue": "method", "palette": colours, "col": "score"}
+panels = {"col_wrap": 2, "height": 2.6, "aspect": 1.4, "facet_kws": {"sharey": False}}
+long = branches.melt(["method", "epoch"], [*CURVES], "score")
+facets = sns.relplot(long, kind="line", **look, **panels)
+for score, ax in facets.axes_dict.items():
+    ce = branches.loc[branches["fit"] == "ce", score].iloc[1:]
+    ax.axvline(start, color=COLOURS["grey"], ls=":", lw=1.2)
+    ax.set(ylabel=CURVES[score], title="")
+    if score != "train_ce" and ce.max() > 3 * ce.min():
+        ax.set_yscale("log")  # the overfitted end would flatten what matters
+        plain_ticks(ax.yaxis)
+sns.move_legend(facets, "lower center", bbox_to_anchor=(0.45, 1), ncols=4, title=None)
 
 # %% [markdown]
 # ## Fine-tuning
@@ -189,16 +239,31 @@ axes = chapter.learning_curves(outcome, window=5 if settings.epochs >= 40 else 1
 # Epoch 0 is the start, which is a candidate itself; a ring is the epoch that validation kept, and
 # crosses are calibration epochs.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Validation cross entropy and test MSE_p by epoch after the early stop for CaPE and its control, with calibration epochs as crosses and the kept epoch ringed."}}
-facets = chapter.finetuning_figure(outcome)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Validation cross entropy and test MSE_p by epoch after the early stop for CaPE and its control, with calibration epochs as crosses and the kept epoch ringed."}}
+tuned = curves[curves["fit"] != "ce"]
+best = chosen.loc[fits.index].set_index("fit")["best_epoch"]
+tuned = tuned.assign(kept=tuned["epoch"] == tuned["fit"].map(best))
+long = tuned.melt(["method", "epoch", "calibration", "kept"], ["val_ce", "mse_p"], "score")
+look = {"x": "epoch", "y": "value", "hue": "method", "palette": colours}
+if len(tuned):
+    facets = sns.relplot(
+        long, **look, col="score", kind="line", height=2.9, aspect=1.25, facet_kws={"sharey": False}
+    )
+    for score, ax in facets.axes_dict.items():
+        own = long[long["score"] == score]
+        shapes = {"style": "calibration", "markers": {0: "o", 1: "X"}, "s": 60, "legend": False}
+        sns.scatterplot(own, **look, **shapes, ax=ax)
+        kept = own[own["kept"]]
+        ax.plot(kept["epoch"], kept["value"], "o", ms=13, mfc="none", mec="black", mew=1.2)
+        ax.set(xlabel="epoch after the early stop", ylabel=CURVES[score], title="")
+        ax.set_xticks(range(int(own["epoch"].max()) + 1))
+    sns.move_legend(facets, "lower center", bbox_to_anchor=(0.45, 1), ncols=4, title=None)
 
 # %% [markdown]
 # The values that validation cross entropy chose, and how many calibration epochs lie behind each kept
 # model:
 
-# %% tags=["remove-input"]
-from probnb_book import evidence
-
+# %%
 evidence.chosen_table(outcome.chosen)
 
 # %% [markdown]
@@ -227,7 +292,7 @@ from probnb.metrics import bootstrap
 
 result = bootstrap(y, predictions, p, replicates=replicates, seed=seed)
 
-# %% tags=["remove-input"]
+# %%
 comparison = evidence.comparison_table(result, scenario)
 comparison[["MSE_p", "KL_p"]]
 
@@ -243,8 +308,8 @@ comparison[["AUC", "NLL"]]
 # %% [markdown]
 # ## Reliability of every method
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Reliability diagrams of all methods of this run, a panel each, with the true probability of each test face."}}
-axes = reliability_grid(y, chapter.labelled(predictions), p=p)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagrams of all methods of this run, a panel each, with the true probability of each test face."}}
+axes = reliability_grid(y, predictions.rename(columns=labels), p=p)
 
 # %% [markdown]
 # ## What this run shows, and what many show
@@ -255,13 +320,40 @@ axes = reliability_grid(y, chapter.labelled(predictions), p=p)
 # runs that are stored with the book, of this scenario on photographs: *lower* and *higher* are where their interval
 # over seeds leaves out 0.
 
-# %% tags=["remove-input"]
+# %%
+from probnb.metrics.differences import compare
+
+
+def verdicts(result, stored):
+    """Differences in MSE_p from early stopping, and of CaPE from its control.
+
+    One training of a row decides nothing, so that the words are about seeds that are stored.
+    """
+    names, lines = list(result.point.index), []
+    pairs = [(name, "ce") for name in names if name != "ce"]
+    if "ce_finetuned" in names:
+        pairs += [(name, "ce_finetuned") for name in names if name.startswith("cape")]
+    for name, base in pairs:
+        here = compare([result], name, base, "mse_p").text()
+        if name in kept_start and base == "ce":
+            here = "kept its start"
+        seeds = evidence.compare(stored, name, base, "mse_p") if len(stored) else None
+        word = ""
+        if seeds is not None and not np.isnan(seeds.low):
+            word = "lower" if seeds.value < 0 else "higher"
+            word = word if seeds.resolved else "not told apart"
+        told = seeds.text() if seeds else ""
+        line = {"row": METHODS[name].label, "less": METHODS[base].label, "this run": here}
+        lines.append(line | {"stored seeds": told, "": word})
+    return pd.DataFrame(lines)
+
+
 usual = "features" if settings.frozen else "cpu"
 stored = evidence.find(
     [results_path().parent / "results"], "synthetic", task=scenario, profile=usual
 )
 stored = evidence.kinds(stored)[0] if len(stored) else stored
-answers = chapter.verdicts(result, outcome.chosen, stored)
+answers = verdicts(result, stored)
 answers.style.hide(axis=0).set_table_attributes('class="sentences"')
 
 # %% [markdown]
@@ -269,10 +361,11 @@ answers.style.hide(axis=0).set_table_attributes('class="sentences"')
 # early-stopped CE trainings that differ in their seed alone (MSE_p times 100; a row of its own where the ensemble was
 # not asked for stays empty):
 
-# %% tags=["remove-input"]
-chapter.member_errors(outcome).describe()[
-    ["count", "mean", "std", "min", "max"]
-].to_frame().T.round(2)
+# %%
+members = outcome.chosen[outcome.chosen["method"] == "ensemble"].drop_duplicates("fit")
+members = members.merge(outcome.epochs, left_on=["fit", "best_epoch"], right_on=["fit", "epoch"])
+errors = (100 * members["mse_p"]).describe()
+errors[["count", "mean", "std", "min", "max"]].to_frame(0).T.round(2)
 
 # %% [markdown]
 # Of two rows that were trained apart, a difference of less than about 2.8 of these standard deviations may be the

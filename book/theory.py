@@ -61,26 +61,86 @@ check_parameters(
 
 # %% tags=["remove-cell"]
 from dataclasses import replace
+from itertools import product
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
 import torch
 
-from probnb.plots import use_style
-from probnb_book.theory import Model
-from probnb_book.theory import study as chapter
+from probnb.plots import COLOURS, CYCLE, grid, use_style
+from probnb.validation import check_choice, check_integer, check_number
+from probnb_book import theory
+from probnb_book.theory import Model, draw
+from probnb_book.theory.compare import against_baseline
+from probnb_book.theory.descent import gradient_descent, record_at
 
 as_written = not smoke() and (
     (n, kappa, gamma, gamma_0, eta, iterations, seed, replicates, phase_n, appendix_n, grid_n)
     == (250, 1.0, 1.0, 1.0, 0.4, 2000, 0, 8, 200, 500, 120)
 )
-globals().update(chapter.SMOKE if smoke() else {})
-chapter.check_settings(globals())
+if smoke():
+    n = phase_n = appendix_n = grid_n = 60
+    iterations = appendix_iterations = 300
+    replicates, phase_replicates, grid_replicates = 2, 4, 3
+    phase_gammas, grid_kappas, grid_gammas = [0.0, 2.0], [0.2, 1.0], [1.0, 3.0]
+check_choice(device, ("cpu", "cuda"), "device")
+check_number(eta, "eta", minimum=0, exclusive=True)
+check_integer(grid_replicates, "grid_replicates", minimum=2)
+for name in ("iterations", "threads", "phase_n", "phase_replicates", "appendix_iterations"):
+    check_integer(globals()[name], name)
+for gammas in (grid_gammas, phase_gammas):
+    [Model(grid_n, kappa, gamma) for kappa, gamma in product(grid_kappas, gammas)]  # checks them
 use_style()
 torch.set_num_threads(threads)
 model = Model(n, kappa, gamma, gamma_0, replicates, seed, device)
-panels = chapter.early_learning(model, eta, horizon=20.0)
+ERROR = r"MSE$_p$ $\times$ 100"
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Error over the plane of the estimate, its component along the truth and the length of the rest: paths of gradient descent set out towards the truth and turn away, earlier for a higher aspect ratio."}}
-ax = chapter.landscape(panels["aspect ratio"], gamma)
+# %% tags=["hide-input"]
+horizon = 20.0  # of training time, whatever the step
+
+
+def descend(model, step=eta, bounded=True):
+    """Gradient descent for the same training time; a bounded step obeys Theorem A.2."""
+    sample = draw(model)
+    if bounded:
+        step = min(step, 0.9 * float(theory.stable_step(sample).min()))
+    return gradient_descent(sample, step, max(1, round(horizon / step)))
+
+
+sizes = [max(2, round(n * share)) for share in (0.2, 0.4, 1)]
+ratios = [kappa * factor for factor in (0.25, 0.5, 1, 2)]
+panels = {
+    "step size": {
+        rf"$\eta$ = {eta * f:.3g}": descend(model, eta * f, bounded=False) for f in (1, 0.5, 0.25)
+    },
+    "sample size": {f"n = {rows}": descend(replace(model, n=rows)) for rows in sizes},
+    "aspect ratio": {rf"$\kappa$ = {k:.3g}": descend(replace(model, kappa=k)) for k in ratios},
+}
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error over the plane of the estimate, its component along the truth and the length of the rest: paths of gradient descent set out towards the truth and turn away, earlier for a higher aspect ratio."}}
+paths = panels["aspect ratio"]
+along = {name: run.along.mean(axis=0) for name, run in paths.items()}
+rest = {name: np.sqrt(np.maximum(run.norm**2 - run.along**2, 0)) for name, run in paths.items()}
+across = {name: lengths.mean(axis=0) for name, lengths in rest.items()}
+right = 1.05 * max(1.3 * gamma, *map(max, along.values()))
+left = min(-0.15 * gamma, *map(min, along.values()))
+top = 1.05 * max(gamma, *map(max, across.values()))
+x, y = np.meshgrid(np.linspace(left, right, 90), np.linspace(0, top, 80))
+figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
+error = 100 * theory.mse(np.hypot(x, y), x, gamma)
+shades = ax.contourf(x, y, error, levels=14, cmap="Greys", alpha=0.75)
+figure.colorbar(shades, ax=ax, label=ERROR, pad=0.02)
+for name, colour in zip(paths, map(COLOURS.get, CYCLE)):
+    best = paths[name].mse.mean(axis=0).argmin()
+    look = {"color": colour, "lw": 2, "marker": "o", "markevery": [best], "mec": "white", "ms": 8}
+    ax.plot(along[name], across[name], color="white", lw=3.6)
+    ax.plot(along[name], across[name], label=name, **look)
+ax.plot(gamma, 0, "k*", ms=13, clip_on=False, zorder=4, label="truth")
+ax.set(xlabel="component along the truth", ylabel="length of the rest", ylim=(0, top))
+ax.grid(False)
+_ = ax.legend(loc="upper left", frameon=True, facecolor="white", framealpha=0.9)
 
 # %% [markdown]
 # An estimate is a point in this plane: its component along the truth (the star), and the length of
@@ -139,14 +199,27 @@ ax = chapter.landscape(panels["aspect ratio"], gamma)
 # from 8.8 to 6.9 at $t = 1.6$, then rises to 13.0 at $t = 20$.
 
 # %%
-from probnb_book.theory import draw
-from probnb_book.theory.descent import gradient_descent, record_at
-
 path = gradient_descent(draw(model), eta, steps=round(20 / eta))
 100 * path.mse.mean(axis=0)[:6]  # exact errors of the first estimates, times 100
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Error against training time in three panels, varying step size, sample size and aspect ratio: it falls at first and rises later."}}
-axes = chapter.early_learning_figure(panels)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error against training time in three panels, varying step size, sample size and aspect ratio: it falls at first and rises later."}}
+def bands(runs, ax=None, **look):
+    """Means over data sets, by name from (time, errors), in a band of one standard deviation."""
+    ax = ax or plt.subplots(figsize=(5.6, 3.2), layout="constrained")[1]
+    for (name, (time, errors)), colour in zip(runs.items(), map(COLOURS.get, CYCLE)):
+        mean, spread = 100 * errors.mean(axis=0), 100 * errors.std(axis=0, ddof=1)
+        ax.plot(time, mean, color=colour, label=name)
+        ax.fill_between(time, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+    ax.legend()
+    ax.set(ylabel=ERROR, **look)
+    return ax
+
+
+axes = plt.subplots(1, 3, figsize=(7.4, 3.2), layout="constrained", sharey=True)[1]
+for ax, (title, runs) in zip(axes, panels.items()):
+    runs = {name: (run.time, run.mse) for name, run in runs.items()}
+    bands(runs, ax, title=f"Varying the {title}", xlabel=r"training time $t = k\eta$")
 
 # %% [markdown]
 # The proof has two steps, which can be checked one by one.
@@ -168,11 +241,19 @@ axes = chapter.early_learning_figure(panels)
 # limit, from which the formula without the factor would be 30 to 50 standard errors away.
 
 # %%
-slopes = chapter.slope_table(
-    replace(model, replicates=max(40, replicates)),
-    pairs=[(1.0, 0.5), (1.0, 2.0), (3.0, 1.0)],
-    sizes=[50, 100, 200, 400],
-)
+from probnb_book.theory.descent import initial_slope, measured_slope
+
+cases = [
+    (*pair, rows)
+    for pair, rows in product([(1.0, 0.5), (1.0, 2.0), (3.0, 1.0)], [50, 100, 200, 400])
+]
+slopes = pd.DataFrame(cases, columns=["gamma", "gamma_0", "n"])
+settings = [
+    replace(model, replicates=max(40, replicates), **case) for case in slopes.to_dict("records")
+]
+measured = pd.DataFrame([measured_slope(draw(setting)) for setting in settings])
+slopes["slope"], slopes["error"] = measured.mean(axis=1), measured.sem(axis=1)
+slopes["limit"] = initial_slope(slopes["gamma"], slopes["gamma_0"])
 slopes.style.format("{:.4f}", subset=["slope", "error", "limit"]).format(
     "{:g}", ["gamma", "gamma_0"]
 )
@@ -182,7 +263,15 @@ slopes.style.format("{:.4f}", subset=["slope", "error", "limit"]).format(
 # in parameters and in error. Each halving of the step halves the gap.
 
 # %%
-gaps = chapter.gap_table(model, etas=[eta, eta / 2, eta / 4, eta / 8], horizon=10 * eta)
+from probnb_book.theory.descent import flow_gap
+
+gaps = pd.DataFrame(
+    {
+        step: np.mean(flow_gap(draw(model), step, 10 * eta), axis=1)
+        for step in eta / 2.0 ** np.arange(4)
+    },
+    index=["parameters", "errors"],
+).T.rename_axis("eta")
 gaps.style.format("{:.4f}")
 
 # %% [markdown]
@@ -204,10 +293,26 @@ gaps.style.format("{:.4f}")
 # separator's, and 95 % of all predictions on fresh data are within 0.001 of 0 or 1.
 
 # %%
-late, angles, separable = chapter.memorise(model, eta / 4, iterations)
+from probnb_book.theory.descent import late_training
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Two panels, a line a data set: the norm of the estimate against the logarithm of time, and the angle to the separator of largest margin against the norm, which falls."}}
-axes = chapter.memorisation_figure(late, angles)
+sample = draw(model)
+found = [theory.max_margin(X, y) for X, y in zip(sample.inputs.cpu(), sample.outcomes.cpu())]
+separable = np.array([separator is not None for separator in found])
+nowhere = np.full(model.p, np.nan)  # is the direction of a separator that is not there
+onto = np.stack([nowhere if w is None else w / np.linalg.norm(w) for w in found])
+late = late_training(
+    sample, eta / 4, iterations, record_at(iterations), torch.from_numpy(onto).to(device)
+)
+with np.errstate(invalid="ignore"):  # a start of length 0 has no direction
+    angles = np.arccos(np.clip(late.onto / late.norm, -1, 1))
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, a line a data set: the norm of the estimate against the logarithm of time, and the angle to the separator of largest margin against the norm, which falls."}}
+axes = plt.subplots(1, 2, figsize=(7.4, 3.0), layout="constrained")[1]
+look = {"color": COLOURS["blue"], "alpha": 0.6, "lw": 1.2}
+axes[0].plot(late.time[:, 1:].T / np.log(10), late.norm[:, 1:].T, **look)
+axes[1].loglog(late.norm.T, angles.T, **look)
+axes[0].set(xlabel=r"$\log_{10}$ of training time", ylabel=r"$\|\hat\theta\|$")
+_ = axes[1].set(xlabel=r"$\|\hat\theta\|$", ylabel="radians to the max-margin separator")
 
 # %% [markdown]
 # ### The threshold
@@ -227,10 +332,37 @@ axes = chapter.memorisation_figure(late, angles)
 # memorise them.
 
 # %%
-critical = chapter.critical_ratios(phase_n, phase_gammas, phase_replicates, seed)
+from probnb_book.theory import critical_dimension, separability_threshold
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Share of separable data sets over signal strength and aspect ratio, with the theoretical threshold, which falls, running through the simulated transition."}}
-ax = chapter.phase_figure(critical, phase_gammas, phase_n)
+cases = product(range(len(phase_gammas)), range(phase_replicates))
+found = [critical_dimension(phase_n, phase_gammas[i], [seed, i, r]) for i, r in cases]
+critical = np.sort(np.reshape(found, (len(phase_gammas), -1)) / phase_n, axis=1)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of separable data sets over signal strength and aspect ratio, with the theoretical threshold, which falls, running through the simulated transition."}}
+kappas, fine = np.linspace(0, 0.7, 141), np.linspace(phase_gammas[0], phase_gammas[-1], 200)
+share = 100 * (critical[:, None] <= kappas[:, None]).mean(axis=2)
+figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
+image = ax.pcolormesh(
+    phase_gammas, kappas, share.T, cmap="Blues", shading="nearest", vmin=0, rasterized=True
+)
+figure.colorbar(image, ax=ax, label="separable data sets (%)", pad=0.02)
+threshold = separability_threshold(fine)
+ax.plot(fine, threshold, color=COLOURS["vermilion"], lw=2.2, label=r"theory, $\kappa^*(\gamma)$")
+simulated = f"simulated 50 % point, n = {phase_n}"
+ax.plot(
+    phase_gammas,
+    np.median(critical, axis=1),
+    "o",
+    color="black",
+    ms=5,
+    mec="white",
+    label=simulated,
+)
+ax.text(0.97, 0.93, "memorised in the end", transform=ax.transAxes, ha="right", color="white")
+ax.text(0.03, 0.05, "a finite optimum", transform=ax.transAxes)
+ax.set(xlabel=r"signal strength $\gamma$", ylabel=r"aspect ratio $\kappa = p/n$")
+ax.grid(False)
+_ = ax.legend(loc="lower center", ncols=2, bbox_to_anchor=(0.5, 1.0))
 
 # %% [markdown]
 # The theorem asks for steps shorter than $2n/\|X\|^2$, and this notebook warns of longer ones. That
@@ -249,17 +381,39 @@ ax = chapter.phase_figure(critical, phase_gammas, phase_n)
 # resampled labels, where there is nothing to memorise, it ends at 1.2.
 
 # %%
-recorded, observed, resampled = chapter.appendix_b(
-    Model(appendix_n, 1.0, 1.0, gamma_0, replicates=3, seed=seed, device=device),
-    iterations=appendix_iterations,
+from probnb_book.theory.descent import sgd
+
+sample = draw(Model(appendix_n, 1.0, 1.0, gamma_0, replicates=3, seed=seed, device=device))
+recorded = record_at(appendix_iterations)
+observed, resampled = (
+    sgd(sample, 0.05, appendix_iterations, labels, batch=100, record=recorded, seed=seed)
+    for labels in ("observed", "resampled")
 )
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "True probability against prediction at the start, at early learning, and at the end on finite and on resampled labels, with the exact reliability curve."}}
-axes = chapter.appendix_b_panels(observed, resampled, seed)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "True probability against prediction at the start, at early learning, and at the end on finite and on resampled labels, with the exact reliability curve."}}
+moments = {
+    "Start": (observed, 0),
+    "Early learning": (observed, observed.mse[0].argmin()),
+    "Finite labels, end": (observed, -1),
+    "Resampled labels, end": (resampled, -1),
+}
+axes = plt.subplots(1, 4, figsize=(7.4, 2.7), layout="constrained", sharey=True)[1]
+q = np.linspace(0.001, 0.999, 300)
+for ax, (title, (run, k)) in zip(axes, moments.items()):
+    norm, along = float(run.norm[0, k]), float(run.along[0, k])
+    p_hat, p = theory.fresh_predictions(norm, along, run.gamma, 1000, seed)
+    ax.plot([0, 1], [0, 1], "--", color=COLOURS["grey"], lw=1)
+    ax.plot(p_hat, p, "o", ms=2.2, color=COLOURS["sky"], alpha=0.45, mew=0, rasterized=True)
+    if norm > 0:  # a start at 0 has one prediction
+        ax.plot(q, theory.reliability(q, norm, along, run.gamma), color="black", lw=1.8)
+    ax.set(xlabel="prediction", xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1])
+    ax.set_title(f"{title}\nMSE {100 * float(run.mse[0, k]):.2f}", fontsize=9, loc="left")
+_ = axes[0].set_ylabel("probability")
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Error by iteration on finite labels, which falls and then rises, and on resampled labels, which goes on falling."}}
-errors = {"finite labels": observed.mse, "resampled labels": resampled.mse}
-ax = chapter.curves_figure(1 + recorded, errors, xscale="log", xlabel="iterations + 1")
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error by iteration on finite labels, which falls and then rises, and on resampled labels, which goes on falling."}}
+runs = {"finite labels": observed.mse, "resampled labels": resampled.mse}
+runs = {name: (1 + recorded, errors) for name, errors in runs.items()}
+ax = bands(runs, xscale="log", xlabel="iterations + 1")
 
 # %% [markdown]
 # ## Beyond the paper: what goes wrong when a model memorises
@@ -283,9 +437,10 @@ from probnb_book.theory import mse_parts
 path = gradient_descent(draw(model), eta, iterations, record_at(iterations))
 calibration, grouping = mse_parts(path.norm, path.along, path.gamma)
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Error against training time and its two parts: calibration, which rises in the end, and grouping, which falls."}}
-errors = {"error": path.mse, "calibration": calibration, "grouping": grouping}
-ax = chapter.curves_figure(path.time, errors, xscale="log", xlabel="training time t")
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error against training time and its two parts: calibration, which rises in the end, and grouping, which falls."}}
+parts = {"error": path.mse, "calibration": calibration, "grouping": grouping}
+runs = {name: (path.time, errors) for name, errors in parts.items()}
+ax = bands(runs, xscale="log", xlabel="training time t")
 
 # %% [markdown]
 # ## Beyond the paper: does CaPE beat the best stopping time?
@@ -313,17 +468,24 @@ ax = chapter.curves_figure(path.time, errors, xscale="log", xlabel="training tim
 from probnb_book.theory.compare import compare_methods
 
 table = compare_methods(model)
-chapter.summary_table(table).style.format("{:.2f}").format("{:.0f}", subset="kept its start (%)")
+methods = 100 * table.groupby("method", sort=False)[["mse", "calibration", "grouping"]].mean()
+wide = 100 * table.pivot(index="replicate", columns="method", values="mse")
+gap = wide.sub(wide["early stop"], axis=0)
+methods["difference"], methods["standard error"] = gap.mean(), gap.sem()
+methods["kept its start (%)"] = 100 * (table["chosen"] == 0).groupby(table["method"]).mean()
+methods = methods.rename(columns={"mse": "MSE x 100"}).rename_axis(None)
+methods.style.format("{:.2f}").format("{:.0f}", subset="kept its start (%)")
 
 # %% [markdown]
 # When CaPE is not stopped by validation, this is where it goes. It memorises too, only more slowly
 # than training on does.
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Error against training time since the early stop for training on and for CaPE: all rise, CaPE more slowly."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error against training time since the early stop for training on and for CaPE: all rise, CaPE more slowly."}}
 from probnb_book.theory.compare import cape_curves
 
 time, curves = cape_curves(model)
-ax = chapter.curves_figure(time, curves, xlabel="training time since the early stop")
+runs = {name: (time, errors) for name, errors in curves.items()}
+ax = bands(runs, xlabel="training time since the early stop")
 
 # %% [markdown]
 # Now over a grid of aspect ratios and signal strengths. The first two maps show the best stopping
@@ -334,10 +496,26 @@ ax = chapter.curves_figure(time, curves, xlabel="training time since the early s
 from probnb_book.theory.compare import sweep
 
 cells = sweep(replace(model, n=grid_n, replicates=grid_replicates), grid_kappas, grid_gammas)
-
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Six heat maps over signal and aspect ratio: the best stopping time, the error there, and the change in error of CaPE, ridge and a start at zero in per cent."}}
 rivals = ["CaPE (bin)", "CaPE (kernel)", "ridge", "early stop from 0"]
-axes = chapter.grid_maps(cells, rivals)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Six heat maps over signal and aspect ratio: the best stopping time, the error there, and the change in error of CaPE, ridge and a start at zero in per cent."}}
+axes = grid(6, columns=2, size=(3.7, 3.0))[1]
+best = cells[cells["method"] == "oracle"].groupby(["kappa", "gamma"])[["chosen", "mse"]].mean()
+look = {"cbar": False, "annot": True}
+sns.heatmap(best["chosen"].unstack(), fmt=".3g", cmap="viridis", ax=axes[0], **look)
+sns.heatmap(100 * best["mse"].unstack(), fmt=".1f", cmap="viridis", ax=axes[1], **look)
+axes[0].set_title("Best stopping time")
+axes[1].set_title("MSE there $\\times$ 100")
+look |= {"cmap": "RdBu_r", "vmin": -60, "vmax": 60, "fmt": "+.0f"}
+for ax, method in zip(axes[2:], rivals):
+    change = against_baseline(cells, method)
+    sns.heatmap(change["change"].unstack(), ax=ax, **look)
+    for text, z in zip(ax.texts, change["z"].unstack().to_numpy().ravel()):
+        text.set_weight("bold" if abs(z) > 2 else "normal")
+    ax.set_title(f"{method}, change (%)")
+for ax in axes:
+    ax.invert_yaxis()
+    ax.set(xlabel=r"signal $\gamma$", ylabel=r"$\kappa = p/n$")
 
 # %% [markdown]
 # **On this grid CaPE does not beat the stopping time that validation chooses**: in none of the 70
@@ -345,16 +523,19 @@ axes = chapter.grid_maps(cells, rivals)
 # in 27 of 35 cells and worse in none, by a quarter on average, and so is a start at zero. The table
 # counts cells beyond two standard errors.
 
-# %% tags=["remove-input"]
-import pandas as pd
-
+# %%
 capes = rivals[:2]
-counts = pd.concat(
-    [
-        chapter.grid_summary(cells, rivals),
-        chapter.grid_summary(cells, capes, "oracle"),
-        chapter.grid_summary(cells, ["ridge"], "early stop from 0"),
-    ]
+pairs = [
+    *product(rivals, ["early stop"]),
+    *product(capes, ["oracle"]),
+    ("ridge", "early stop from 0"),
+]
+found = pd.concat({f"{a}, against {b}": against_baseline(cells, a, b) for a, b in pairs})
+counts = found.groupby(level=0, sort=False).agg(
+    better=("z", lambda z: (z < -2).sum()),
+    worse=("z", lambda z: (z > 2).sum()),
+    cells=("z", "size"),
+    **{"mean change (%)": ("change", "mean")},
 )
 counts.style.format("{:+.1f}", subset="mean change (%)")
 
@@ -381,8 +562,19 @@ variants = cape_variants(
         "ten steps an epoch": {"epoch": 10},
     },
 )
-changes = chapter.variant_changes(variants)
-chapter.bold_where_clear(changes)
+
+
+def change_of(baseline, methods=(*capes, "oracle", "ridge")):
+    """Change of the mean error against a baseline in per cent, with z, by variant and method."""
+    table = variants.assign(kappa=variants["variant"], gamma=0)
+    changes = {m: against_baseline(table, m, baseline).droplevel("gamma") for m in methods}
+    return pd.concat(changes, axis=1).loc[variants["variant"].unique()].rename_axis(None)
+
+
+changes = change_of("early stop")
+bold = changes.xs("z", axis=1, level=1).abs().gt(2).replace({True: "font-weight: bold", False: ""})
+shown = changes.xs("change", axis=1, level=1)
+shown.style.format("{:+.1f}").apply(lambda _: bold, axis=None)
 
 # %% [markdown]
 # ### Why
@@ -468,7 +660,6 @@ coarse.style.format("{:.3f}")
 # %% tags=["remove-cell"]
 # What the prose tells is kept, so that runs on several machines can be stored and held against it.
 from probnb_book.anywhere import record
-from probnb_book.theory import mse_parts, separability_threshold
 from probnb_book.theory.descent import collapsed
 
 mean = 100 * panels["step size"][r"$\eta$ = 0.4"].mse.mean(axis=0) if as_written else [0.0]
@@ -481,7 +672,7 @@ after = {name: values.mean(axis=0) for name, values in curves.items()}
 share = 100 * steps.loc[capes] / steps.loc["cross entropy"]
 clear = changes[capes].xs("z", axis=1, level=1) < -2
 gain = changes[capes].xs("change", axis=1, level=1)
-beyond = chapter.variant_changes(variants, "oracle")[capes].xs("z", axis=1, level=1)
+beyond = change_of("oracle", capes).xs("z", axis=1, level=1)
 record(
     "theory",
     as_written,
@@ -499,7 +690,7 @@ record(
     },
     appendix={"recorded": recorded, "finite": finite, "fresh": fresh},
     parts={"calibration": parts[0], "grouping": parts[1]},
-    methods=chapter.summary_table(table),
+    methods=methods,
     after={name: [v[0], v[-1]] for name, v in after.items()},
     slower=[bool((after[n] < after["cross entropy"])[time > 5].all()) for n in capes],
     counts=counts,

@@ -149,17 +149,6 @@ def test_notebook_checks_its_parameters_first(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_defines_nothing(path):
-    if path.stem == "method":
-        pytest.skip("this page writes CaPE out, in forty lines, and compares it with the library")
-    cells = [c for c in jupytext.read(path)["cells"] if c["cell_type"] == "code"]
-    lines = "\n".join(c["source"] for c in cells).splitlines()
-    tree = ast.parse("\n".join(line for line in lines if not line.startswith("%")))
-    logic = (ast.FunctionDef, ast.ClassDef, ast.While, ast.For)
-    assert not [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, logic)]
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_figure_says_what_it_shows(path):
     drawn = re.compile(r"^ *(ax|axes|facets|figure|grid) = ", re.MULTILINE)
     cells = [c for c in jupytext.read(path)["cells"] if c["cell_type"] == "code"]

@@ -22,7 +22,7 @@ from . import evidence
 from .ablations.study import read_study
 from .authors import derived
 from .claims import face_runs
-from .results import label, over_seeds
+from .results import label
 from .scenarios import SCENARIOS
 
 SCRATCH, FEATURES, DRAWN = "random weights", "pretrained features", "drawn faces, 16 pixels"
@@ -110,7 +110,7 @@ def stored(folders):
     return table[columns].dropna(subset="gain").reset_index(drop=True)
 
 
-def _of_rows(table):
+def of_rows(table):
     """The lines of `ROWS`."""
     return table[[row in ROWS[start] for start, row in table[["start", "row"]].to_numpy()]]
 
@@ -126,7 +126,7 @@ def shares(table):
         with the ends ``low`` and ``high`` of an interval over seeds, by the jackknife: the
         scenarios are these five. NaN where a scenario lacks the row.
     """
-    table, lines = _of_rows(table), []
+    table, lines = of_rows(table), []
     most = table.groupby("start")["scenario"].nunique()
 
     def parts(own):
@@ -152,29 +152,6 @@ def shares(table):
             }
         )
     return pd.DataFrame(lines)
-
-
-def cost_table(table):
-    """Show `stored` to read: cost, share, and MSE_p less that of stopping early, times 100."""
-    table = _of_rows(table)
-    gaps = (-table["gain"]).groupby([table[c] for c in ("start", "row", "scenario")], sort=False)
-    gaps = gaps.agg(over_seeds, 100, " (one)").unstack().reindex(columns=list(SCENARIOS))
-    sums = shares(table).set_index(["start", "row"])
-    ends = (100 * sums[["share", "low", "high"]]).to_numpy()
-    shown = (
-        pd.DataFrame(
-            {
-                "trainings": sums["trainings"].map("{:.1f}".format),
-                "seconds": sums["seconds"].map("{:.0f}".format).replace("nan", ""),
-                "share": [
-                    "" if np.isnan(v[0]) else "{:.0f} % [{:.0f}, {:.0f}]".format(*v) for v in ends
-                ],
-            }
-        )
-        .join(gaps.rename(columns=str.capitalize))
-        .fillna("")
-    )
-    return shown.set_axis(pd.MultiIndex.from_frame(sums.reset_index()[["start", "label"]]))
 
 
 def instead_figure(table):

@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from probnb.calibrators import CALIBRATORS, IsotonicCalibration, logits_from_probabilities
 from probnb.metrics import difference, ece_debiased, ece_smooth, reliability_bins
-from probnb.plots import COLOURS
 
 from . import evidence
 from .authors import keep
@@ -156,35 +153,6 @@ def summary(table):
     means = runs[list(facts)].mean()
     means["rank"] = runs[["value", "exact"]].corr("spearman").xs("value", level=-1)["exact"]
     return means.groupby(draw, sort=False).mean().groupby("estimate", sort=False).agg(difference)
-
-
-def summary_table(found):
-    """Show `summary` to read."""
-    shown = found.apply(lambda gaps: [gap.text(1, 0 if "%" in gaps.name else 2) for gap in gaps])
-    shown = shown.replace({r"\+": "", "not defined": ""}, regex=True)
-    return shown.set_axis(found.index.map(ESTIMATORS))
-
-
-def estimators_figure(table):
-    """Draw by how much each estimate misses the exact error, over all rows of all runs."""
-    long = misses(table).replace({"estimate": ESTIMATORS})
-    ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")[1]
-    sns.boxplot(
-        long,
-        x="gap",
-        y="estimate",
-        hue="start",
-        whis=(5, 95),
-        showfliers=False,
-        showmeans=True,
-        meanprops={"marker": "D", "mfc": "white", "mec": "black", "ms": 4},
-        linewidth=1,
-        ax=ax,
-    )
-    ax.axvline(0, color=COLOURS["black"], linewidth=0.8)
-    ax.set(ylabel="", xlabel="Estimate less exact calibration error × 100 (whiskers: 5 to 95 %)")
-    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=None)
-    return ax
 
 
 def main(arguments=()):

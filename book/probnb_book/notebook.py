@@ -11,9 +11,16 @@ import re
 import types
 from pathlib import Path
 
-from probnb.validation import check_choice, possible_places
+from probnb.validation import check_choice, check_integer, find_path, possible_places
 
-__all__ = ["check_parameters", "default_profile", "results_path", "smoke"]
+__all__ = [
+    "check_parameters",
+    "check_run",
+    "default_profile",
+    "results_path",
+    "smoke",
+    "stored_folders",
+]
 
 _IPYTHON = re.compile(
     r"In|Out|exit|quit|get_ipython|open|_{1,3}|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
@@ -84,6 +91,38 @@ def check_parameters(namespace, allowed, text=()):
     return {name: namespace[name] for name in allowed if name in namespace}
 
 
+_RUN = {
+    "device": lambda value, name: check_choice(value, ("auto", "cpu", "cuda", "mps"), name),
+    "mirror": lambda value, name: check_choice(value, (True, False), name),
+    "retrain": lambda value, name: check_choice(value, (True, False), name),
+    "seed": lambda value, name: check_integer(value, name, minimum=0),
+    "devices": check_integer,
+    "replicates": lambda value, name: check_integer(value, name, minimum=2),
+    "data_dir": lambda value, name: None if value is None else find_path(value, name),
+    "results_dir": lambda value, _: results_path(value),
+    "profile": lambda value, _: default_profile(value),
+}
+
+
+def check_run(namespace):
+    """Check what notebooks that train are asked for alike, such as their device and folders.
+
+    Parameters
+    ----------
+    namespace : dict
+        The notebook's ``globals()``. Names of folders are replaced by their paths, and a profile
+        that was not asked for by the usual one.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If a value is not allowed; the message says what is.
+    """
+    for name, check in _RUN.items():
+        if name in namespace:
+            namespace[name] = check(namespace[name], name)
+
+
 def default_profile(profile, usual="quick"):
     """The profile that a notebook runs at: the one asked for, or else the usual one.
 
@@ -138,6 +177,20 @@ def results_path(results_dir=None):
     here = Path.cwd()
     inside = (f for f in (here, *here.parents) if (f / "book" / "synthetic.py").exists())
     return next(inside, here) / ("_smoke" if smoke() else "runs")
+
+
+def stored_folders(results_dir=None):
+    """Return where a page looks for stored runs: in one folder, or in the project's two.
+
+    Parameters
+    ----------
+    results_dir : path-like, optional
+        A folder that is there; by default ``results``, and what the reader has run.
+    """
+    runs = results_path()
+    return (
+        [find_path(results_dir, "results_dir")] if results_dir else [runs.parent / "results", runs]
+    )
 
 
 def smoke():

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 
 from probnb.metrics import difference
 
 from . import evidence, storage
-from .scenarios import SCENARIOS
 
 CONTROL = "ce_finetuned"
 ROWS = ("cape_bin", CONTROL, "cape_kernel")
@@ -21,8 +18,6 @@ START = ["scenario", "size", "seed"]
 COLUMNS = [*START, "row", "rate", "bins", "epoch", "calibration", "val_ce", "mse_p"]
 """Of the study ``pause``: one line an epoch, 0 being the start. ``calibration`` is 1 for
 an epoch whose targets are not the outcomes; ``row`` may name any method, `CONTROL` among them."""
-
-NAMES = {"cape_bin": "CaPE (bin)", CONTROL: "the same without calibration"}
 
 
 def fine_tunings(runs, folders=()):
@@ -96,60 +91,3 @@ def over_seeds(table, key, column="less"):
     gaps = {place: difference(own[column]) for place, own in table.groupby(key, sort=False)}
     index = pd.MultiIndex.from_tuples(gaps, names=key)
     return pd.DataFrame([gap.__dict__ for gap in gaps.values()], index=index).reset_index()
-
-
-def pause_figure(table, rate=0.01):
-    """Draw CaPE less its control where validation stops; and both errors by epoch, in two ways."""
-    table = table[table["row"].isin([CONTROL, "cape_bin"])]
-    stopped = kept(table).pivot(index=START, columns="row", values="error")
-    stopped = stopped.assign(less=100 * (stopped["cape_bin"] / stopped[CONTROL] - 1)).reset_index()
-    names = [
-        f"{s.capitalize()}, {size} px" for s, size in zip(stopped["scenario"], stopped["size"])
-    ]
-    start = table[table["epoch"] == 0].groupby(START)["error"].first().rename("start")
-    drawn = table[(table["rate"] == rate) & (table["size"] == table["size"].min())].join(
-        start, START
-    )
-    drawn = drawn.assign(growth=drawn["error"] / drawn["start"], row=drawn["row"].map(NAMES))
-    drawn = drawn.groupby(["row", "epoch", "outcomes"])["growth"].mean().reset_index()
-    figure, axes = plt.subplots(
-        1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=[1.25, 1, 1]
-    )
-    sns.pointplot(
-        stopped.assign(where=names),
-        x="less",
-        y="where",
-        order=sorted(set(names), key=_place),
-        errorbar=lambda values: (difference(values).low, difference(values).high),
-        ax=axes[0],
-        linestyle="none",
-        capsize=0.2,
-        err_kws={"linewidth": 1.5},
-        markersize=4,
-    )
-    axes[0].axvline(0, color="0.3", lw=0.8)
-    axes[0].set(xlabel="CaPE less its control (%)\nwhere validation stops", ylabel="")
-    for ax, x, name in zip(axes[1:], ("epoch", "outcomes"), ("Epoch", "Epoch on outcomes")):
-        sns.lineplot(
-            drawn,
-            x=x,
-            y="growth",
-            hue="row",
-            style="row",
-            hue_order=NAMES.values(),
-            ax=ax,
-            markers=True,
-            dashes=False,
-            estimator=None,
-            sort=False,
-        )
-        ax.set(xlabel=name, ylabel="Error / error of the start", xticks=range(0, 9, 2))
-    axes[2].set(ylabel="", ylim=axes[1].get_ylim())
-    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper right", ncols=2)
-    for ax in axes[1:]:
-        ax.get_legend().remove()
-    return axes
-
-
-def _place(name):
-    return list(SCENARIOS).index(name.split(",")[0].lower()), name

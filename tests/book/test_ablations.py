@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import jupytext
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,11 +14,10 @@ from probnb.experiment.run import run_jobs
 from probnb.methods import METHODS
 from probnb.training.targets import TARGETS, left_out
 from probnb_book import storage, studies
-from probnb_book.ablations import figures, special, study
+from probnb_book.ablations import special, study
 from probnb_book.ablations.rows import STUDIES, Row, settings_of
 from probnb_book.data.faces import load_faces
 
-matplotlib.use("Agg")
 SEEDS = (0, 1, 2)
 SMALL = replace(settings_of("smoke"), epochs=3, finetune_epochs=1, images=100)
 HOW = {"device": "cpu", "workers": 1, "progress": False}
@@ -253,9 +250,6 @@ def test_reversal_judges_every_epoch_of_the_same_trainings(monkeypatch):
     best = after.loc[after["val_ce"].idxmin()]
     platt = rows.loc["Ensemble, val CE after Platt, platt"]
     assert platt["x"] == best["x"] and platt["mse_p"] == best["mse_p"]
-    stored = table.assign(scenario="linear", data="drawn v3")
-    assert len(figures.reversal_figure(stored).axes.flat) == 1
-    plt.close("all")
 
 
 def test_weights_of_teachers_are_on_their_panels():
@@ -291,21 +285,6 @@ def test_first_targets_have_the_mean_of_the_outcomes(tmp_path):
     for _, part in table.groupby("network"):
         assert part["p_emp"].mean() == pytest.approx(splits.train.outcomes.numpy().mean())
         assert part["p_emp"].nunique() <= 15
-    figures.first_targets_figure(table)
-    plt.close("all")
-
-
-def test_figures_draw_every_row():
-    grid = figures.settings_figure(made_up("cape"), ["m", "rate"], "ce_finetuned")
-    assert [ax.get_xlabel() for ax in grid.axes.flat] == [figures.AXES[p] for p in ("m", "rate")]
-    line = grid.axes_dict["rate"].lines[0]
-    found = study.compare(made_up("cape"), "ce_finetuned").query("part == 'rate'")
-    assert sorted(line.get_ydata()) == pytest.approx(sorted(100 * found["value"]))
-    grid = figures.settings_figure(made_up("losses", ("linear", "discrete")), ["focal"], "ce")
-    assert len(grid.axes_dict["focal"].containers) == 2
-    ordered = figures.by_label(study.compare(made_up("targets")).sort_values("row"), costs=True)
-    assert ordered["value"].is_monotonic_increasing and ordered["label"][0].endswith(")")
-    plt.close("all")
 
 
 def test_a_study_is_run_from_the_command_line(tmp_path, monkeypatch):

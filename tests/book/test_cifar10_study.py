@@ -5,8 +5,11 @@ from scipy.stats import ttest_1samp, ttest_rel
 
 from probnb.metrics import kl_p, mse_p
 from probnb.metrics.votes import check_votes
-from probnb_book.cifar10.study import brier_follows, compare_seeds, kl_ratios, paper_ratios
+from probnb_book.cifar10.study import compare_seeds
 
+from .pages import defined
+
+page = defined("cifar10")
 N = 400
 
 
@@ -30,15 +33,10 @@ def table(seed=0, n=9, size=N, shift=0.0):
     )
 
 
-def test_the_papers_ratios():
-    ratios = paper_ratios()["ratio"].round(1).to_dict()
-    assert ratios == {"ce": 13.6, "cape_bin": 9.8, "cape_kernel": 10.5}
-
-
 def test_ratio_of_the_first_direction_hardly_moves_and_of_the_printed_one_grows_without_end():
     p = np.repeat(np.arange(10) / 10, 20)
     p_hat = np.clip(p + 0.1 * np.tile([-1, 1], 100), 0.02, 0.98)
-    ratios = kl_ratios(p, pd.DataFrame({"ce": p_hat}), clips=(1e-4, 1e-8, 1e-12))
+    ratios = page.kl_ratios(p, p_hat, clips=(1e-4, 1e-8, 1e-12))
     first, printed = (
         ratios[ratios["direction"] == d]["ratio"].to_numpy() for d in ("p||p_hat", "p_hat||p")
     )
@@ -107,8 +105,8 @@ def test_luck_of_a_seeds_votes_is_no_correlation(tmp_path):
     points = {"metric": "models", "method": "ce", "mean": mse, "reference": seeds.astype(str)}
     points = pd.DataFrame(points).assign(data="ferplus", question="neutral")
     points["spread"] = 0.2 + (seeds == 0) * 0.3 + mse**3
-    found = brier_follows(points, tmp_path)
+    found = page.brier_follows(points, tmp_path)
     assert found["rank"].tolist() == [1, 1] and found["models"].tolist() == [20, 20]
     assert np.corrcoef(mse, points["spread"])[0, 1] < 0
     points.loc[[0, 20], "method"] = "ce_overfit"
-    assert brier_follows(points, tmp_path)["models"].tolist() == [19, 19]
+    assert page.brier_follows(points, tmp_path)["models"].tolist() == [19, 19]

@@ -1,6 +1,5 @@
 """Estimates of the calibration error against closed forms, and the page Metrics on them."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,8 @@ from probnb.metrics import difference, ece, ece_debiased, ece_smooth
 from probnb_book import estimators, evidence
 from probnb_book.authors import derived
 from probnb_book.claims import stored_runs
+
+from .pages import said
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,23 +92,14 @@ def test_the_stored_table_is_what_the_runs_give(table):
     assert set(rows.index) == set(evidence.methods_of(test))
 
 
-def prose():
-    text = (ROOT / "book" / "metrics.py").read_text(encoding="utf-8").replace("\n# ", " ")
-    return re.sub(r"\s+", " ", text)
-
-
-def said(words):
-    assert words in prose(), f"the page no longer says {words!r}, or its evidence has changed"
-
-
 def test_how_far_off_estimates_are(table, found):
     rows = table[table["method"] != "ce_overfit"]
     draws = [rows[c] for c in ("start", "scenario", "seed")]
     exact = 100 * rows["exact"].groupby(draws).mean().groupby(["scenario", "seed"]).mean()
-    said(f"The {len(rows):,} predictions")
-    said(f"their errors are {difference(exact).value:.2f} on average")
+    said(f"The {len(rows):,} predictions", "metrics")
+    said(f"their errors are {difference(exact).value:.2f} on average", "metrics")
     over = found["less exact"].map(lambda gap: gap.value)
-    said(f"**The ECE says twice the error**: it is {over['quantile']:.2f} too high")
+    said(f"**The ECE says twice the error**: it is {over['quantile']:.2f} too high", "metrics")
     assert 2 < (rows["quantile"] / rows["exact"]).median() < 2.5
     assert found.loc["quantile", "too high, %"].value > 95
     assert 0 < over["debiased"] < over["uniform"] < over["quantile"]

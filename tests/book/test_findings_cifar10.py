@@ -11,15 +11,13 @@ from scipy.stats import ttest_1samp
 
 from probnb.metrics import holm, mse_p
 from probnb_book.authors import derived
-from probnb_book.cifar10.study import (
-    brier_follows,
-    differences,
-    kl_ratios,
-    paper_ratios,
-    read_stored,
-)
+from probnb_book.cifar10.study import differences, read_stored
+from probnb_book.published import published
 from probnb_book.storage import find_runs, read, read_results
 
+from .pages import defined
+
+page = defined("cifar10")
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 STORED = read_stored(RESULTS)
 PIXELS = read_stored(RESULTS, inputs="pixels")
@@ -47,7 +45,7 @@ def implied_clip(p, p_hat, ratio):
 def test_implied_clip_gives_back_the_ratio():
     p = np.repeat(np.arange(10) / 10, 20)
     p_hat = np.clip(p + 0.1 * np.tile([-1, 1], 100), 0.02, 0.98)
-    ratios = kl_ratios(p, pd.DataFrame({"ce": p_hat}), clips=(1e-5,))
+    ratios = page.kl_ratios(p, p_hat, clips=(1e-5,))
     printed = ratios[ratios["direction"] == "p_hat||p"]["ratio"].item()
     assert implied_clip(p, p_hat, printed) == pytest.approx(1e-5, rel=0.02)
     assert np.isnan(implied_clip(p + 0.05, p_hat, 1000))  # no p is 0: clipping changes nothing
@@ -108,6 +106,14 @@ def test_worth_in_people():
     assert 1.8 < ensemble["happiness"] / people("happiness", 1) < 2
 
 
+def paper_ratios():
+    """Table 11 by method, with its ratio of KL_p to MSE_p."""
+    table = published("cifar10", percent=False)
+    table = table.pivot(index="method", columns="metric", values="value")[["mse_p", "kl_p"]]
+    table = table.loc[["ce", "cape_bin", "cape_kernel"]]
+    return table.assign(ratio=table["kl_p"] / table["mse_p"])
+
+
 def test_table_11():
     paper = paper_ratios()
     assert paper["mse_p"].round(4).tolist() == [0.0297, 0.0252, 0.0247]
@@ -131,7 +137,7 @@ def test_ratio_of_table_11():
     assert paper["ratio"].min() > 9.5 and paper["ratio"].max() < 14
     for run in find_runs([RESULTS], "cifar10", task="rule", data="cifar10", inputs="gradients"):
         seen = read_results(run).predictions
-        ratios = kl_ratios(seen["p"], seen[paper.index])
+        ratios = page.kl_ratios(seen["p"], seen["ce"])
         ours = ratios.loc[ratios["direction"] == "p||p_hat", "ratio"]
         assert ours.min() > 2.3 and ours.max() < 2.5
         clips = [implied_clip(seen["p"], seen[m], paper.loc[m, "ratio"]) for m in paper.index]
@@ -208,7 +214,7 @@ def test_brier_follows():
     found = []
     tasks = [*(("ferplus", q) for q in FACES), ("cifar10h", "cat"), ("cifar10", "rule")]
     for task in tasks:
-        found.append(brier_follows(read_stored(RESULTS, *task), RESULTS))
+        found.append(page.brier_follows(read_stored(RESULTS, *task), RESULTS))
     lowest = pd.concat(found).groupby("kind")["rank"].min()
     assert lowest["epochs"] >= 0.94 and lowest["methods"] >= 0.67
     assert np.isclose(pd.concat(found).groupby("kind").size(), 15).all()

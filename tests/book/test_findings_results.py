@@ -1,6 +1,6 @@
 """The sentences of the page Results, held against the stored runs they tell of."""
 
-import re
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -8,21 +8,14 @@ import pytest
 
 from probnb.metrics import difference
 from probnb_book import authors, claims, costs, evidence, pause, storage
-from probnb_book import results as tables
 from probnb_book.claims.statistics import of_run
 from probnb_book.published import published
 
+from . import pages
+
 ROOT = Path(__file__).resolve().parents[2]
+said = partial(pages.said, page="results")
 LARGER = "4363a7d0"  # 48 pixels, width 16
-
-
-def prose(name):
-    text = (ROOT / "book" / f"{name}.py").read_text(encoding="utf-8")
-    return re.sub(r"\s+", " ", text.replace("\n# ", " "))
-
-
-def said(words, name="results"):
-    assert words in prose(name), f"the page no longer says {words!r}, or its evidence has changed"
 
 
 def best_of(folder):
@@ -264,6 +257,7 @@ def test_ways_to_do_better():
 
 
 def test_settings_that_tables_tell(best):
-    behind = tables.behind(best)
-    counts = behind["CaPE (bin)"].str.extract(r"(\d+) of calibration")[0].fillna("0").astype(int)
+    chosen = [evidence.tables(line)[0].chosen for line in pd.concat(best.values()).itertuples()]
+    kept = pd.concat(chosen).query("chosen and method == 'cape_bin'")
+    counts = kept["calibration_epochs"].where(kept["best_epoch"] > 0, 0)
     assert counts.value_counts().to_dict() == {1: 16, 0: 7, 2: 2}

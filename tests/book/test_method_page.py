@@ -37,7 +37,7 @@ def rest(page, old="", new=""):
     texts = cells()[3:]
     assert any(old in text for text in texts)
     for text in texts:
-        if "figures." not in text:
+        if "facets = " not in text:
             exec(text.replace(old, new) if old else text, namespace)
 
 
@@ -76,12 +76,3 @@ def test_memorised_is_what_predictions_know_of_outcomes_beyond_the_truth(page):
     np.testing.assert_allclose(chapter.memorised(moves), 0, atol=1e-7)
     known = chapter.memorised(moves.assign(p_hat=moves["y"]))
     assert known.between(0.3, 1).all()
-
-
-def test_figures_show_epochs_and_what_was_kept(page):
-    facets = chapter.movement_figure(page["moves"], "early stop", [0, 1])
-    assert facets.axes.shape == (2, 2)  # two schedules, two epochs
-    shown = chapter.scores_figure(chapter.scores(page["fits"]))
-    rings = shown.axes_dict["early stop"].lines[-1].get_xdata()
-    kept = [page["fits"]["early stop", name].best_epoch for name in chapter.SCHEDULES]
-    assert sorted(rings) == sorted(kept)

@@ -1,4 +1,3 @@
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +11,7 @@ from probnb_book import evidence
 from probnb_book import metrics as study
 from probnb_book.scenarios import SCENARIOS
 
-matplotlib.use("agg")
+from .pages import defined
 
 
 def store(root, scenario, seed=0, n=300):
@@ -62,14 +61,13 @@ def test_collected_models(runs):
 
 def test_only_test_rows_count(runs):
     run = runs.head(1)
-    before = study.collect_models(run), study.brier_resolution(run)
+    before = study.collect_models(run)
     file = run["run"][0].directory / "predictions.parquet"
     rows = pd.read_parquet(file)
     wrong = 1 - rows.drop(columns=["split", "id"])
     pd.concat([wrong.assign(split="val", id=rows["id"] + len(rows)), rows]).to_parquet(file)
     evidence._read.cache_clear()
-    pd.testing.assert_frame_equal(study.collect_models(run), before[0])
-    pd.testing.assert_frame_equal(study.brier_resolution(run), before[1])
+    pd.testing.assert_frame_equal(study.collect_models(run), before)
 
 
 def test_correlations_equal_numpys(runs):
@@ -119,8 +117,6 @@ def test_of_several_seeds_the_mean_within_them(tmp_path):
         found = difference(np.arctanh(alone[line.Index]))
         ends = np.tanh([found.value, found.low, found.high])
         assert (line.pearson, line.low, line.high) == pytest.approx(tuple(ends))
-    parts = pd.concat(map(study.brier_resolution, each))
-    assert study.brier_resolution(seeds).loc["linear"].to_numpy() == pytest.approx(parts.mean())
 
 
 def test_all_seeds_of_the_best_kind(tmp_path, monkeypatch):
@@ -169,10 +165,8 @@ def test_the_papers_own_tables():
 
 
 def test_brier_resolution_against_simulation(runs):
-    table = study.brier_resolution(runs)
-    assert list(table.index) == list(SCENARIOS)
-    assert set(table["pairs"]) == {len(METHODS) * (len(METHODS) - 1) // 2}
-    assert (table["clear_right"].dropna() > 0.9).all()
+    told = defined("metrics").brier_resolution(evidence.tables(runs.iloc[0])[1])
+    assert told["pairs"] == len(METHODS) * (len(METHODS) - 1) // 2 and told["clear_right"] > 0.9
     # the formula's noise is the spread of Brier differences over redrawn outcomes
     rng = np.random.default_rng(0)
     p, a, b = rng.uniform(0.1, 0.9, (3, 100))
@@ -183,75 +177,21 @@ def test_brier_resolution_against_simulation(runs):
     assert gaps.var() == pytest.approx(noise, rel=0.05)
 
 
-# Examples --------------------------------------------------------------------------------------
-
-
 def test_two_classes_are_the_papers():
-    table = study.two_classes()
-    for model in ("truth", "one answer"):
-        assert ece(table["y"], table[model]) == 0
-    assert evaluate(table["y"], table["truth"])["brier"] == 3 / 16
-    assert evaluate(table["y"], table["one answer"])["brier"] == 1 / 4
-    assert mse_p(table["p"], table["one answer"]) == 1 / 16
+    y, p = [0, 0, 1, 0, 1, 1, 0, 1], np.repeat([0.25, 0.75], 4)
+    for answer, score in ((p, 3 / 16), (np.full(8, 0.5), 1 / 4)):
+        assert ece(y, answer) == 0 and evaluate(y, answer)["brier"] == score
+    assert mse_p(p, np.full(8, 0.5)) == 1 / 16
 
 
 def test_example_models_are_what_they_say():
-    table = study.example_models(200_000)
+    table = defined("metrics").example_models(200_000)
     scores = {m: evaluate(table["y"], table[m], table["p"]) for m in table.columns[2:]}
     for model in ("truth", "coarse", "constant"):
         assert scores[model]["ece"] < 0.01 and scores[model]["ks"] < 0.01
     for model in ("overconfident", "shifted"):
         assert scores[model]["ece"] > 0.08
         assert scores[model]["auc"] == pytest.approx(scores["truth"]["auc"], abs=1e-12)
-    assert scores["constant"]["auc"] == 0.5
-
-
-def test_bias_follows_normal_theory():
-    table = study.ece_by_rows(rows=(500, 4000), bins=(15,), replicates=60)
-    assert table["ECE, 15 bins"].to_numpy() == pytest.approx(
-        table["normal theory, 15 bins"].to_numpy(), rel=0.1
-    )
-
-
-def test_intervals_of_a_bounded_error_miss_it():
-    table = study.coverage(trials=40, replicates=100)
-    assert table.loc["brier", "cover"] > 0.8
-    assert table.loc["ece", "cover"] == 0
-
-
-# Figures ---------------------------------------------------------------------------------------
-
-
-def test_figures_draw_what_they_are_given(runs):
-    models = study.collect_models(runs)
-    table = study.correlations(models)
-    table = pd.concat([table, study.correlations(study.paper_models())])
-    facets = study.metric_scatter(models, table, "linear")
-    assert len(facets.axes) == 6
-    found = table.query("scenario == 'linear' and target == 'mse_p'").set_index(["kind", "metric"])
-    labels = [ax.get_ylabel() for ax in facets.axes]
-    for name, label in (("auc", "1 - AUC"), ("brier", "Brier")):
-        shown = [text.get_text() for text in facets.axes[labels.index(label)].texts]
-        assert shown == [f"{found.loc[(k, name), 'pearson']:.2f}" for k in ("epoch", "method")]
-    axes = study.correlation_summary(table)
-    drawn = [np.concatenate([line.get_xdata() for line in ax.lines[1:]]) for ax in axes]
-    rows = table.query("target == 'mse_p'")
-    for ax, values, kind in zip(axes, drawn, ("epoch", "method", "paper")):
-        assert study.KINDS[kind] in ax.get_title()
-        expected = rows[rows["kind"] == kind]["pearson"]
-        np.testing.assert_allclose(np.sort(values[~np.isnan(values)]), np.sort(expected.dropna()))
-
-
-def test_figures_of_examples():
-    models = study.example_models(300)
-    ks = study.ks_figure(models["y"], models[["truth", "shifted"]])
-    assert len(ks) == 2 and ks[0].get_title(loc="left").startswith("truth: KS")
-    table = study.ece_by_rows(rows=(50, 100), bins=(5,), replicates=5)
-    ax = study.ece_bias(table)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), table["ECE, 5 bins"])
-
-
-# Runs ------------------------------------------------------------------------------------------
 
 
 def test_a_scenario_without_a_run_is_named_with_the_command(tmp_path):

@@ -1,13 +1,10 @@
 """Fine-tunings epoch by epoch, by hand: what counts as equally many epochs."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 
 from probnb_book import pause, storage
-
-matplotlib.use("agg")
 
 
 def made(seeds=4, waits=True):
@@ -65,13 +62,6 @@ def test_kept_by_validation_and_in_hindsight(read):
     assert (hindsight["outcomes"] == 0).all() and len(hindsight) == 8
 
 
-def test_over_seeds_and_figure(read):
-    table = read(made())
-    gaps = pause.over_seeds(pause.less_control(table), ["scenario", "epoch"])
+def test_over_seeds(read):
+    gaps = pause.over_seeds(pause.less_control(read(made())), ["scenario", "epoch"])
     assert gaps["seeds"].eq(4).all() and len(gaps) == 8 and (gaps["high"] < 0).all()
-    axes = pause.pause_figure(table)
-    assert [ax.get_xlabel() for ax in axes][1:] == ["Epoch", "Epoch on outcomes"]
-    lines = [line for line in axes[2].get_lines() if len(line.get_xdata()) > 2]
-    by_outcomes = {tuple(np.round(line.get_ydata(), 6)) for line in lines}
-    assert len(by_outcomes) == 2  # CaPE's has steps upwards nowhere but its line is shorter
-    axes[0].figure.canvas.draw()

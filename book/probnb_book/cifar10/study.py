@@ -8,30 +8,22 @@ which needs the votes, in the study ``votes``.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from scipy.stats import spearmanr
 
 from probnb import store
 from probnb.experiment.results import TABLES, on_test
 from probnb.methods import METHODS
-from probnb.metrics import brier, difference, holm, kl_p, mse_p
+from probnb.metrics import brier, difference, holm
 from probnb.metrics.votes import check_votes
 from probnb.validation import check_choice
 
 from .. import storage
-from ..published import published
-from .tasks import DATA, INPUTS, load_task, task_label, task_settings, train_task
+from .tasks import DATA, INPUTS, load_task, task_settings, train_task
 
 PEOPLE = (1, 3, 9)
 """Sizes of the second group of people."""
-
-CLIPS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12, 1e-16)
-"""Clippings that a program may put before a logarithm; 1e-7 and 2e-16 are the machine's own."""
 
 
 def compare_seeds(tables, reference="ce", replicates=1000):
@@ -191,101 +183,6 @@ def differences(stored, methods, reference="ce"):
     rows = rows[rows["method"].isin(methods)]
     labels = [METHODS[m].label for m in rows["method"]]
     return rows.assign(label=labels, holm=holm(rows["p"])).reset_index(drop=True)
-
-
-def brier_follows(stored, folder):
-    """Correlate the Brier score with MSE_p over methods, and over the epochs of trainings.
-
-    Parameters
-    ----------
-    stored : DataFrame
-        From `read_stored`, of one task.
-    folder : path-like
-        Folder of results, for the epochs.
-
-    Returns
-    -------
-    DataFrame
-        ``seed``, ``kind`` (``"methods"`` without the overfitted one, or ``"epochs"``), ``rank``
-        (Spearman's correlation) and ``models``. Seeds are kept apart: the luck of a seed's votes
-        shifts all of its Brier scores alike.
-    """
-    points = stored.query("metric == 'models' and method != 'ce_overfit'")
-    points = points.rename(columns={"mean": "mse_p", "spread": "brier"})
-    found = [(int(seed), "methods", part) for seed, part in points.groupby("reference")]
-    task = {"data": stored["data"].iloc[0], "task": stored["question"].iloc[0]}
-    for run in storage.find_runs([folder], "cifar10", **task, inputs="gradients"):
-        epochs = storage.read_results(run).epochs.query("epoch > 0")
-        found.append((run.record["seed"], "epochs", epochs))
-    lines = [
-        (seed, kind, spearmanr(part["mse_p"], part["brier"]).statistic, len(part))
-        for seed, kind, part in found
-    ]
-    return pd.DataFrame(lines, columns=["seed", "kind", "rank", "models"])
-
-
-def kl_ratios(p, predictions, clips=CLIPS):
-    """Divide KL_p by MSE_p, for both directions and several clippings.
-
-    Parameters
-    ----------
-    p : array-like of shape (n,)
-        True probabilities.
-    predictions : DataFrame
-        A column of predictions for each method.
-    clips : sequence of float
-        Both arguments of the divergence are moved into [clip, 1 - clip].
-
-    Returns
-    -------
-    DataFrame
-        Columns ``method``, ``direction``, ``clip`` and ``ratio``.
-    """
-    rows = []
-    for (method, p_hat), clip in product(predictions.items(), clips):
-        a, b = (np.clip(np.asarray(v, float), clip, 1 - clip) for v in (p, p_hat))
-        for direction in ("p||p_hat", "p_hat||p"):
-            rows.append((method, direction, clip, kl_p(a, b, direction) / mse_p(p, p_hat)))
-    return pd.DataFrame(rows, columns=["method", "direction", "clip", "ratio"])
-
-
-def paper_ratios():
-    """Return the paper's Table 11, by method, with its ratio KL_p / MSE_p."""
-    table = published("cifar10", percent=False)
-    table = table.pivot(index="method", columns="metric", values="value")[["mse_p", "kl_p"]]
-    table = table.loc[[m for m in METHODS if m in table.index]].rename_axis(None, axis=1)
-    return table.assign(ratio=table["kl_p"] / table["mse_p"])
-
-
-def people_figure(stored, methods=("ce_overfit", "ce", "cape_bin", "ensemble")):
-    """Draw MSE_p of some methods and of other people, for each task."""
-    rows = stored[(stored["metric"] == "mse_p") & stored["reference"].isin(["ce", "1", "3", "9"])]
-    rows = rows[rows["method"].isin([*methods, "people"])]
-    people = {"1": "1 other person", "3": "3 other people", "9": "9 other people"}
-    who = [
-        people[number] if method == "people" else METHODS[method].label
-        for method, number in zip(rows["method"], rows["reference"])
-    ]
-    task = [task_label(*pair) for pair in zip(rows["data"], rows["question"])]
-    shown = pd.DataFrame({"task": task, "who": who, "mse": 100 * rows["mean"].to_numpy()})
-    order = [METHODS[m].label for m in methods] + [w for w in dict.fromkeys(who) if "other" in w]
-    _, ax = plt.subplots(figsize=(7.2, 1.2 + 0.42 * len(set(task))), layout="constrained")
-    sns.scatterplot(
-        shown,
-        x="mse",
-        y="task",
-        hue="who",
-        style="who",
-        hue_order=order,
-        style_order=order,
-        palette="colorblind",
-        s=55,
-        ax=ax,
-    )
-    ax.set(xlabel="MSE$_p$ (× 100)", ylabel="", xlim=(0, None))
-    ax.margins(y=0.12)
-    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.4, 1), ncols=4, title=None)
-    return ax
 
 
 def arguments(parser):

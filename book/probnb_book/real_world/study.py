@@ -16,21 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import wasserstein_distance
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from probnb.methods import METHODS, check_methods
-from probnb.metrics import Bootstrap, bootstrap, compare, difference, holm
-from probnb.plots import forest
+from probnb.metrics import Bootstrap, bootstrap, compare, difference
 from probnb.store import machine
 from probnb.validation import check_choice
 
 from .. import evidence, storage
-from ..data.drawn_faces import AGES
 from ..data.survival import HORIZON, RULES, STAGES, label, survival_splits
-from ..published import published
-from ..scenarios import SCENARIOS, probability
-from . import TASKS, get_task, strata_of
+from . import get_task, strata_of
 from .references import references
 
 FACTS = ("split", "id", "y", "p", "group", "weight", "seed")
@@ -149,95 +144,6 @@ def score(runs, replicates=1000):
         given["groups"] = t["group"] if t["group"].nunique() > 1 else None
         boots.append(bootstrap(t["y"], t[columns], t.get("p"), weights=t.get("weight"), **given))
     return Scores(boots, shared, runs["task"].iloc[0], len(runs))
-
-
-def score_table(scores):
-    """Show the scores, times 100.
-
-    Parameters
-    ----------
-    scores : Scores
-        From `score`.
-
-    Returns
-    -------
-    DataFrame
-        One line a row; ``paper`` is the paper's Brier score, of its own data; ``skill`` the share
-        of the constant's Brier score that is saved, in per cent. Where probabilities are known
-        ``MSE_p`` comes first.
-    """
-    point, constant = scores.point, TASKS[scores.task].constant
-    printed = published(scores.task, metric="brier").set_index("method")["value"]
-    names = {"mse_p": "MSE_p", "brier": "Brier", "auc": "AUC", "ece": "ECE"}
-    shown = (100 * point.reindex(columns=[k for k in names if k in point])).rename(columns=names)
-    shown.insert(0, "paper", printed.reindex(point.index))
-    if constant in point.index:
-        shown["skill"] = 100 * (1 - point["brier"] / point.loc[constant, "brier"])
-    shown = shown.map(lambda value: "" if np.isnan(value) else f"{value:.2f}")
-    return shown.rename(index=label_of)
-
-
-def gap_table(scores):
-    """Show the Brier score, times 100, less the constant's and less cross entropy's.
-
-    Beside each column stand its p-values, corrected by Holm for all of them.
-    """
-    rows, found = scores.point.index, {}
-    for name in (TASKS[scores.task].constant, "ce"):
-        if name in rows:
-            gaps = {row: scores.difference(row, name) for row in rows if row != name}
-            p = holm([gap.p for gap in gaps.values()])
-            told = [f"less {label_of(name)}", f"Holm, {label_of(name)}"]
-            found[told[0]] = {row: gap.text() for row, gap in gaps.items()}
-            found[told[1]] = {row: f"{v:.3f}" for row, v in zip(gaps, p) if np.isfinite(v)}
-    return pd.DataFrame(found).reindex(rows).fillna("").rename(index=label_of)
-
-
-def difference_table(scores, pairs, **columns):
-    """Return differences in Brier score as `probnb.plots.forest` draws them, one line a pair."""
-    pairs = [pair for pair in pairs if set(pair) <= set(scores.point.index)]
-    found = pd.DataFrame([scores.difference(*pair).__dict__ for pair in pairs])
-    return found.assign(label=[" – ".join(map(label_of, pair)) for pair in pairs], **columns)
-
-
-def scenario_probabilities(n=20_000):
-    """Probabilities of the five synthetic scenarios, with the ages of the drawn faces."""
-    weights = np.array([weight for weight, _ in AGES])
-    counts = np.rint(n * weights / weights.sum()).astype(int)
-    ages = np.concatenate([draw((np.arange(c) + 0.5) / c) for c, (_, draw) in zip(counts, AGES)])
-    return {name: probability(np.clip(np.rint(ages), 0, 116), name) for name in SCENARIOS}
-
-
-def correspondence(predictions, weights=None):
-    """Measure how far the predictions of a task are from the probabilities of each scenario.
-
-    Parameters
-    ----------
-    predictions : array-like of shape (n,)
-        Predicted probabilities of one method on the test rows.
-    weights : array-like of shape (n,), optional
-        Weights of the rows.
-
-    Returns
-    -------
-    Series
-        Mean distance between the two distributions (Wasserstein's, in units of probability), by
-        scenario, the nearest first.
-    """
-    found = {
-        name: wasserstein_distance(predictions, p, weights)
-        for name, p in scenario_probabilities().items()
-    }
-    return pd.Series(found, name="mean distance").sort_values()
-
-
-def stage_figure(stages):
-    """Draw predictions by stage as medians and quartiles, beside what was observed."""
-    names = {name: f"{label_of(name)} (quartiles)" for name in stages["method"]}
-    method = stages["method"].map({**names, "observed": "observed (Kaplan-Meier, 95 %)"})
-    place = [f"{s} ({n:,} patients)" for s, n in zip(stages["stage"], stages["patients"])]
-    shown = stages.assign(method=method, label=place, seeds=0)
-    return forest(shown, hue="method", xlabel="alive at 60 months, in per cent")
 
 
 def run_study(name, data_dir, profile="quick", seeds=range(5), results="results", runs="runs"):
