@@ -602,22 +602,23 @@ tables.show(pd.DataFrame(parts).T[[*PARTS, "total"]].rename_axis(columns=None))
 
 
 # %% tags=["hide-output"]
-def facts_of(runs):
-    """What runs that differ in their seed alone have in common."""
-    first, seconds = runs.iloc[0], [run.record.get("cpu_seconds") for run in runs["run"]]
-    return {
-        "scenario": first["task"],
-        "faces": "drawn" if first["data"] == "drawn" else "photographs",
-        "profile": first["profile"] + (" (altered)" if first["variant"] else ""),
-        "size": f"{first['size']} px",
-        "seeds": ", ".join(map(str, runs["seed"])),
-        "rows": len(evidence.methods_of(evidence.tables(first)[1])),
-        "precision": ", ".join(sorted({run.record.get("precision", "?") for run in runs["run"]})),
-        "processor time": "" if None in seconds else f"{sum(seconds) / 60:.0f} min",
-    }
-
-
-listed = pd.DataFrame(map(facts_of, evidence.kinds(found))).set_index("scenario")
+listed = found.sort_values("seed")
+listed = listed.assign(
+    faces=listed["data"].replace("utkface", "photographs"),
+    profile=listed["profile"] + np.where(listed["variant"] == "", "", " (altered)"),
+    size=listed["size"].map("{} px".format),
+    rows=[len(evidence.methods_of(evidence.tables(line)[1])) for line in listed.itertuples()],
+    precision=[run.record.get("precision", "?") for run in listed["run"]],
+    minutes=[(run.record.get("cpu_seconds") or np.nan) / 60 for run in listed["run"]],
+)
+listed = listed.groupby(["task", "faces", "profile", "variant", "size"], sort=False)
+listed = listed.agg(
+    seeds=("seed", lambda of: ", ".join(map(str, of))),
+    rows=("rows", "first"),
+    precision=("precision", lambda of: ", ".join(sorted({*of}))),
+    minutes=("minutes", lambda of: of.sum(skipna=False)),
+)
+listed = listed.droplevel("variant").rename_axis(index={"task": "scenario"}).round()
 tables.show(listed.loc[[scenario for scenario in SCENARIOS if scenario in listed.index]])
 
 # %% [markdown]

@@ -32,34 +32,23 @@
 results_dir = None  # folder of stored runs; None is results and runs of the project
 
 # %% tags=["remove-cell"]
-from IPython.display import HTML
-
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, results_path
+from probnb_book.notebook import check_parameters, results_path, stored_folders
 
 check_parameters(globals(), "results_dir")
-runs_dir = results_path()
-folders = (
-    [find_path(results_dir, "results_dir")]
-    if results_dir
-    else [runs_dir.parent / "results", runs_dir]
-)
+folders = stored_folders(results_dir)
 
-from probnb_book.claims import (
-    as_page,
-    ledger,
-    longer_runs,
-    stored_runs,
-    verdict_counts,
-    write_json,
-)
+import pandas as pd
+from IPython.display import HTML
+
+from probnb_book import evidence
+from probnb_book.claims import as_page, ledger, longer_runs, stored_runs, verdict_counts, write_json
 
 claims = ledger(stored_runs(folders) | longer_runs(folders))
-static = runs_dir.parent / "book" / "_static"  # goes beside the pages
+static = results_path().parent / "book" / "_static"  # goes beside the pages
 if results_dir is None and static.is_dir():
     write_json(claims, static / "claims.json")
 
-# %% tags=["remove-input"]
+# %%
 verdict_counts(claims)
 
 # %% [markdown]
@@ -80,7 +69,7 @@ verdict_counts(claims)
 # **Bounds set by hand.** Where the paper says "highly", "completely" or "disastrous", the bound is ours, and another
 # one could turn the verdict:
 
-# %% tags=["remove-input", "hide-output"]
+# %% tags=["hide-output"]
 from probnb_book.claims.rules import describe, read_question
 
 asked = claims[claims["question"] != ""]
@@ -100,11 +89,7 @@ asked[["number", "claim", "asked", "bound", "verdict"]].style.hide(axis="index")
 # ones: other grids of CaPE's rates and schedules, the demonstration's long fine-tuning, larger pictures. Nothing was
 # left out for what it gave.
 
-# %% tags=["remove-input", "hide-output"]
-import pandas as pd
-
-from probnb_book import evidence
-
+# %% tags=["hide-output"]
 runs = pd.concat([evidence.find(folders, chapter) for chapter in ("synthetic", "cifar10")])
 used = pd.concat([*stored_runs(folders).values(), *longer_runs(folders).values()])["name"]
 runs = runs.assign(decides=runs["name"].isin(used).map({True: "a verdict", False: "none"}))

@@ -481,8 +481,7 @@ gap_table(live)
 if "ce" in methods and len(methods) > 1:
     against = [(name, "ce") for name in live.point.index if name not in ("ce", task.constant)]
     ax = forest(
-        differences_of(live, against),
-        xlabel="Brier score (× 100) less that of cross entropy",
+        differences_of(live, against), xlabel="Brier score (× 100) less that of cross entropy"
     )
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Reliability diagrams of cross entropy, CaPE and the ensemble in this run: observed frequency against prediction by bin."}}

@@ -145,7 +145,7 @@ tables.show(memory.groupby("task", sort=False).agg(tables.over_seeds).rename(str
 # it towards the truth. Whoever compares a method that mixes cleaner-looking targets into training should count the
 # epochs on outcomes.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Left: CaPE less its control in per cent where validation stops, every interval holds 0. Middle: by epoch the error of the control grows faster than CaPE's. Right: by epochs on outcomes the two lines lie on each other but for steps upwards after calibration epochs."}}
+# %%
 NAMES = {"cape_bin": "CaPE (bin)", pause.CONTROL: "the same without calibration"}
 tuned = pause.fine_tunings(pd.concat([*best.values(), *larger.values()]))
 both = tuned[tuned["row"].isin(NAMES)].assign(name=tuned["row"].map(NAMES))
@@ -156,6 +156,8 @@ start = both[both["epoch"] == 0].groupby(pause.START)["error"].first().rename("s
 fast = both[(both["rate"] == 0.01) & (both["size"] == both["size"].min())].join(start, pause.START)
 fast = fast.assign(growth=fast["error"] / fast["start"])
 fast = fast.groupby(["name", "epoch", "outcomes"])["growth"].mean().reset_index()
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Left: CaPE less its control in per cent where validation stops, every interval holds 0. Middle: by epoch the error of the control grows faster than CaPE's. Right: by epochs on outcomes the two lines lie on each other but for steps upwards after calibration epochs."}}
 figure, axes = plt.subplots(
     1, 3, figsize=(7.4, 3.3), layout="constrained", width_ratios=[1.25, 1, 1]
 )
@@ -210,7 +212,7 @@ tables.show(table[[*product(gaps.obj, rules)]].rename_axis(columns=[None, None])
 # with calibration epochs or without. A published gain of two or three per cent on one training is less than the luck of
 # that training.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bars of what ways take off the error of stopping early, in per cent, with a mark a scenario: noise of training above a fifth, three networks about 15, averaged weights about 10, the beginning, maps and fine-tuning with and without calibration 2 to 5."}}
+# %%
 ROWS = {
     "ensemble": "three networks, averaged",
     "ce_averaged": "averaged weights",
@@ -224,6 +226,8 @@ noise = own[own["row"] == "ensemble"].assign(name="noise of training")
 noise["percent"] *= 1.5  # an average of M leaves 1 / M of it
 taken = pd.concat([noise, own.assign(name=own["row"].map(ROWS))])
 seeds = taken.groupby(["name", "seed"])["percent"].mean().reset_index()
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bars of what ways take off the error of stopping early, in per cent, with a mark a scenario: noise of training above a fifth, three networks about 15, averaged weights about 10, the beginning, maps and fine-tuning with and without calibration 2 to 5."}}
 look = {"errorbar": tables.student, "color": COLOURS["sky"], "err_kws": {"linewidth": 1.5}}
 order = ["noise of training", *ROWS.values()]
 ax = sns.barplot(seeds, x="percent", y="name", order=order, **look)
@@ -246,7 +250,7 @@ tables.show(table.unstack().rename_axis(index=None, columns=None))
 # do ({doc}`errata`). How that baseline came to be is not known; validation cross entropy, at our size, keeps no epoch
 # like it.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Number line of errors in Linear: the published 4.21 alone at the right, the authors' saved predictions 3.68, and after repairs, their demonstration and all trainings stored here between 1.9 and 2.6."}}
+# %%
 saved = authors.derived(folders, "authors-predictions")
 runs = {"32": best, "48": larger}
 runs = {
@@ -266,6 +270,8 @@ if saved is not None:
     own = saved[(saved["scenario"] == "linear") & (saved["method"] == "ce")]
     marks += [*zip(own["repair"].map(names), own["mse_p"])]
 line = pd.concat([pd.DataFrame(marks, columns=["source", "mse_p"]), kept])
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Number line of errors in Linear: the published 4.21 alone at the right, the authors' saved predictions 3.68, and after repairs, their demonstration and all trainings stored here between 1.9 and 2.6."}}
 look = {"color": COLOURS["blue"], "size": 6, "alpha": 0.6}
 ax = sns.stripplot(line, x=100 * line["mse_p"], y="source", **look)
 ax.figure.set_size_inches(7.2, 2.8)

@@ -198,7 +198,7 @@ _ = axes[2].set(xlabel="age (years)", ylabel="")
 # validation data. Cross entropy on the training data goes on to fall while everything that matters
 # gets worse. From forty epochs on the lines are means over five, as in the paper.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four learning curves by epoch, training and validation cross entropy and test MSE_p and KL_p, with the fine-tunings that branch off at the early stop."}}
+# %%
 CURVES = {
     "train_ce": "training cross entropy",
     "val_ce": "validation cross entropy",
@@ -218,6 +218,8 @@ means = branches.groupby("method")[[*CURVES]].rolling(
     5 if settings.epochs >= 40 else 1, min_periods=1, center=True
 )
 branches[[*CURVES]] = means.mean().droplevel(0)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four learning curves by epoch, training and validation cross entropy and test MSE_p and KL_p, with the fine-tunings that branch off at the early stop."}}
 look = {"x": "epoch", "y": "value", "hue": "method", "palette": colours, "col": "score"}
 panels = {"col_wrap": 2, "height": 2.6, "aspect": 1.4, "facet_kws": {"sharey": False}}
 long = branches.melt(["method", "epoch"], [*CURVES], "score")

@@ -663,12 +663,11 @@ from probnb_book.anywhere import record
 from probnb_book.theory.descent import collapsed
 
 mean = 100 * panels["step size"][r"$\eta$ = 0.4"].mse.mean(axis=0) if as_written else [0.0]
-formula = separability_threshold(phase_gammas)
-middle = [sorted(row)[len(row) // 2 - 1 : len(row) // 2 + 1] for row in critical]
-finite, fresh = (100 * r.mse.mean(axis=0) for r in (observed, resampled))
-parts = [100 * v.mean(axis=0) for v in mse_parts(path.norm, path.along, path.gamma)]
-total = parts[0] + parts[1]
+finite, fresh = (100 * run.mse.mean(axis=0) for run in (observed, resampled))
 after = {name: values.mean(axis=0) for name, values in curves.items()}
+end = {"norm": late.norm[:, -1].mean(), "angle": angles[:, -1].mean()}
+end["log10 time"] = late.time[:, -1].mean() / 2.302585
+end["near 0 or 1 (%)"] = 100 * collapsed(end["norm"])
 share = 100 * steps.loc[capes] / steps.loc["cross entropy"]
 clear = changes[capes].xs("z", axis=1, level=1) < -2
 gain = changes[capes].xs("change", axis=1, level=1)
@@ -679,17 +678,12 @@ record(
     mean_error=mean,
     slopes=slopes,
     gaps=gaps.sort_index(),
-    threshold=formula,
-    simulated=[sum(m) / 2 for m in middle],
+    threshold=separability_threshold(phase_gammas),
+    simulated=np.median(critical, axis=1),
     separable=int(separable.sum()),
-    late={
-        "norm": late.norm[:, -1].mean(),
-        "angle": angles[:, -1].mean(),
-        "log10 time": late.time[:, -1].mean() / 2.302585,
-        "near 0 or 1 (%)": 100 * collapsed(late.norm[:, -1].mean()),
-    },
+    late=end,
     appendix={"recorded": recorded, "finite": finite, "fresh": fresh},
-    parts={"calibration": parts[0], "grouping": parts[1]},
+    parts={name: 100 * parts[name].mean(axis=0) for name in ("calibration", "grouping")},
     methods=methods,
     after={name: [v[0], v[-1]] for name, v in after.items()},
     slower=[bool((after[n] < after["cross entropy"])[time > 5].all()) for n in capes],
