@@ -18,7 +18,7 @@ def test_features_and_logistic_regression_give_what_the_library_gives(tmp_path):
     how = {"device": "cpu", "workers": 1, "progress": False}
     known = compare(splits, ["logistic"], settings, 0, tmp_path / "fits", **how)
     page = defined("images")
-    page.features.__globals__ |= {"backbone": "lite0", "settings": settings, "mirror": False}
+    page.features.__globals__.update(backbone="lite0", settings=settings, mirror=False)
     seen = page.features(pictures.test.inputs[:8])
     np.testing.assert_allclose(seen, splits.test.inputs[:8], rtol=2e-3, atol=1e-3)
     written = page.regression(splits.train, splits.val, splits.test)

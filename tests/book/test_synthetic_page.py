@@ -20,9 +20,15 @@ def page(tmp_path_factory):
     patch.setenv("PROBNB_SMOKE", "1")
     plt.switch_backend("Agg")
     given = {**SMALL, "replicates": 20, "device": "cpu", "results_dir": str(folder)}
-    yield lambda methods: run("synthetic", methods=methods, **given)
+
+    def page_of(methods):
+        try:
+            return run("synthetic", methods=methods, **given)
+        finally:
+            plt.close("all")
+
+    yield page_of
     patch.undo()
-    plt.close("all")
 
 
 @pytest.mark.parametrize("asked", [None, "ce", "resampled, focal_platt"])
