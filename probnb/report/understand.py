@@ -146,7 +146,7 @@ def find_roles(present, asked):
     roles = {
         role: find_column(name, present, role)
         for role, name in named.items()
-        if name is not None and role not in usual
+        if role == "y" or (name is not None and role not in usual)
     }
     taken = set(roles.values())
     return roles | {role: role for role in usual if role in present and role not in taken}

@@ -130,6 +130,8 @@ def test_bad_settings_and_paths(frame, tmp_path):
         check_table(frame, columns=["carefull"])
     with pytest.raises(ValueError, match="scale must be one of auto, probability, logit, each"):
         check_table(frame, scale="odds")
+    with pytest.raises(ValueError, match=r"y: the column must be one of .*; got 'None'"):
+        check_table(frame, y=None)
     with pytest.raises(ValueError, match="none of another role"):
         check_table(frame, columns=["p"])
     with pytest.raises(ValueError, match="column 'group' must hold a finite number"):
