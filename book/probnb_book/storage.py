@@ -144,8 +144,10 @@ def _types(columns):
 def _cast(part, types):
     """A table whose columns have the given types."""
     for place, name in enumerate(part.column_names):
-        if name in types:
-            part = part.set_column(place, name, part[name].cast(types[name]))
+        if name in types:  # of a column without a value, whatever others hold there, none is kept
+            empty = types[name] == pa.null()
+            column = pa.nulls(len(part)) if empty else part[name].cast(types[name])
+            part = part.set_column(place, name, column)
     return part
 
 

@@ -117,6 +117,16 @@ def test_finished_work_of_elsewhere_is_added(tmp_path, store):
             pd.testing.assert_frame_equal(table, tables[0], check_exact=True)
 
 
+def test_a_column_that_is_empty_in_one_run_and_not_in_another(tmp_path):
+    """As where the rows of one study have a place in a panel, and those of another have none."""
+    for k, x in enumerate((None, 1.5, None)):
+        table = pd.DataFrame({"row": ["ce"], "x": [x]})
+        storage.keep(tmp_path, "ablations", {f"run {k}": ({"seed": k}, {"ablations": table})})
+    assert storage.read(tmp_path, "ablations", "ablations")["x"].tolist()[1] == 1.5
+    for run, missing in (("run 0", True), ("run 1", False), ("run 2", True)):
+        assert storage.read(tmp_path, "ablations", "ablations", run)["x"].isna().all() == missing
+
+
 def test_runs_are_found_by_what_they_record_best_first(tmp_path):
     facts = {"task": "linear", "data": "drawn", "profile": "smoke", "seed": 0, "altered": False}
     told = (
