@@ -570,7 +570,7 @@ if len(tried):
 #
 # What rows take off the error of the first early-stopped network (positive is better), split into what one
 # intercept, Platt scaling and any monotone map would have given as well, and what is left: a better
-# order of the faces. Maps are cross-fitted, see `probnb.calibrators.gain_parts`.
+# order of the faces. Maps are cross-fitted, see `probnb.report.gain_parts`.
 
 # %% tags=["hide-output"]
 from probnb.calibrators.gain_parts import PARTS, gain_parts

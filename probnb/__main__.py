@@ -59,10 +59,10 @@ def _predict(given):
     The exit status is 0 if every image was read, 3 if some could not be, 1 if nothing could be
     done.
     """
-    from .calibrators.base_rate import as_rate
     from .images.model import load_model
     from .images.novelty import UNLIKE
     from .images.predict import at_base_rate, image_entries, predict_entries
+    from .report.base_rate import as_rate
 
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")

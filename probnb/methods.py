@@ -7,12 +7,11 @@ second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-from .settings import Recipe
-from .validation import check_choice, check_choices, check_integer
+from .validation import check_choice, check_choices, check_integer, check_number
 
-__all__ = ["KINDS", "METHODS", "REFERENCE", "Method", "check_methods"]
+__all__ = ["KINDS", "METHODS", "REFERENCE", "Method", "Recipe", "check_methods"]
 
 KINDS = (
     "reference",
@@ -47,6 +46,76 @@ CONVEX = ("observed", "resampled", "smoothed", "taught", "taught_platt")
 
 LOSSES = ("ce", "focal", "entropy", "mmce")
 """Losses of `probnb.training.losses.LOSSES`; a grid gives a strength under the loss's own name."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: every number that `fit` uses.
+
+    Parameters
+    ----------
+    epochs : int, default=60
+        Passes over the training data at most.
+    batch_size : int, default=128
+        Examples in a step.
+    learning_rate : float, default=0.1
+        Initial learning rate of SGD.
+    momentum : float, default=0.9
+        Momentum of SGD.
+    weight_decay : float, default=5e-4
+        L2 penalty of SGD.
+    schedule : {"plateau", "cosine", "constant"}, default="plateau"
+        ``"plateau"`` halves the learning rate where validation cross entropy has not improved for
+        `plateau_patience` epochs, down to 1e-6; ``"cosine"`` lowers it to 0 over `epochs`.
+    plateau_patience : int, default=5
+        Epochs without improvement that ``"plateau"`` waits for.
+    patience : int or None, default=None
+        Stop after so many epochs without improvement; None trains all epochs.
+    adversarial : float, default=0
+        Size of a fast-gradient-sign step, in normalised input units, on which the loss is taken
+        as well; 0 for none. Deep ensembles (Lakshminarayanan et al. 2017) use it.
+    seed : int, default=0
+        Seed of the order of examples, of the augmentation and of resampled labels.
+    averaging : float, default=0
+        Decay per step of an exponential average of the weights, which then predicts and is kept in
+        their place; 0 for none.
+    solver : {"sgd", "convex"}, default="sgd"
+        ``"convex"``: `probnb.pretrained.logistic`, for one layer on features. It uses none of the
+        rest, which must then be left at their defaults.
+    """
+
+    epochs: int = 60
+    batch_size: int = 128
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    schedule: str = "plateau"
+    plateau_patience: int = 5
+    patience: int | None = None
+    adversarial: float = 0.0
+    seed: int = 0
+    averaging: float = 0.0
+    solver: str = field(default="sgd", metadata={"later": True})
+
+    def __post_init__(self):
+        check_integer(self.batch_size, "batch_size", minimum=2)  # batch normalisation needs two
+        for name in ("epochs", "plateau_patience"):
+            check_integer(getattr(self, name), name)
+        if self.patience is not None:
+            check_integer(self.patience, "patience")
+        check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
+        for name in ("momentum", "weight_decay", "adversarial"):
+            check_number(getattr(self, name), name, 0)
+        check_number(self.averaging, "averaging", 0, 1)
+        check_choice(self.schedule, ("plateau", "cosine", "constant"), "schedule")
+        check_choice(self.solver, ("sgd", "convex"), "solver")
+        unused = () if self.solver == "sgd" else fields(self)[:-1]
+        for one in unused:
+            if (value := getattr(self, one.name)) != one.default:
+                raise ValueError(
+                    f"{one.name} must be {one.default!r} with solver 'convex', which does not use "
+                    f"it; got {value!r}."
+                )
 
 
 @dataclass(frozen=True)

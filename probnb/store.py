@@ -42,6 +42,7 @@ TRAINS = (
     "data/base.py",
     "data/inputs.py",
     "pretrained/backbone.py",
+    "pretrained/logistic.py",
     "experiment/run.py",
 )
 """Files that take part in every training, whole: what is not listed cannot be forgotten."""

@@ -14,8 +14,8 @@ import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from probnb.calibrators import PlattScaling, logits_from_probabilities
-from probnb.calibrators.gain_parts import gain_parts, ladder
 from probnb.metrics import evaluate
+from probnb.report.gain_parts import gain_parts, ladder
 from probnb.store import machine
 
 from . import storage

@@ -9,7 +9,6 @@ import numpy as np
 
 from .base import logits_from_probabilities
 from .curves import QuadraticCalibration, SplineCalibration, VennAbers, crossing
-from .gain_parts import PARTS, gain_parts
 from .maps import (
     BetaCalibration,
     DirichletCalibration,
@@ -23,7 +22,6 @@ from .maps import (
 
 __all__ = [
     "CALIBRATORS",
-    "PARTS",
     "BetaCalibration",
     "DirichletCalibration",
     "HistogramBinning",
@@ -37,7 +35,6 @@ __all__ = [
     "VennAbers",
     "crossing",
     "from_dict",
-    "gain_parts",
     "logits_from_probabilities",
     "to_dict",
 ]

@@ -12,8 +12,7 @@ from functools import partial
 import numpy as np
 
 from .. import store
-from ..methods import METHODS, TARGETS
-from ..settings import Recipe
+from ..methods import METHODS, TARGETS, Recipe
 from ..training import targets as schedules
 from ..training.cape import CAPE
 from ..training.models import Network

@@ -7,6 +7,7 @@ continues. Two processes that want the same training do it once.
 from __future__ import annotations
 
 import os
+import pkgutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ from .. import store
 from ..methods import METHODS
 from ..training import losses
 from ..training.batches import device_type, precision_of, predict_logits, probabilities
-from ..training.logistic import fit_logistic
 from ..training.loop import Fit, fit
 from ..training.targets import Surroundings, teach, without
 from .devices import Place, Shared, can_spread, check_devices
@@ -30,8 +30,8 @@ from .plan import before, job_key, lineage
 
 __all__ = ["TRAINERS", "load_fit", "run_jobs", "stored_path"]
 
-TRAINERS = {"sgd": fit, "convex": fit_logistic}
-"""What trains, by a recipe's solver; each refuses what it does not use."""
+TRAINERS = {"sgd": fit, "convex": "probnb.pretrained.logistic:fit_logistic"}
+"""What trains, by a recipe's solver, or where that is; each refuses what it does not use."""
 
 
 def run_jobs(
@@ -251,7 +251,9 @@ def _train(job, shared, work, show, fabric):
         if isinstance(loss, str):
             loss = losses.LOSSES[loss](*strength)
         solver = job.recipe.solver
-        result = TRAINERS[solver](
+        trainer = TRAINERS[solver]
+        train = pkgutil.resolve_name(trainer) if isinstance(trainer, str) else trainer
+        result = train(
             model,
             splits,
             job.recipe,

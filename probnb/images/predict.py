@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from ..calibrators.base_rate import at_rate, estimate_rate, rate_interval
+from ..report.base_rate import at_rate, estimate_rate, rate_interval
 from .files import LINKED, is_array, list_files, open_array, read_files
 from .pictures import try_to_decode
 

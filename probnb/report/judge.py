@@ -11,7 +11,7 @@ from scipy.stats import chi2, norm
 from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
-from ..calibrators import CALIBRATORS, PlattScaling, gain_parts, logits_from_probabilities
+from ..calibrators import CALIBRATORS, PlattScaling, logits_from_probabilities
 from ..calibrators.base import cross_fit_folds
 from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
@@ -19,6 +19,7 @@ from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
 from ..metrics.sample import FEWEST, check_row_weights
 from ..validation import check_choice, check_integer
+from .gain_parts import gain_parts
 
 BUDGET = 2e8
 """Rows x methods x replicates that a report resamples: about ten seconds of one core."""
@@ -408,7 +409,7 @@ def gain_parts_table(table, reference=None, seed=0):
     Returns
     -------
     DataFrame
-        From `probnb.calibrators.gain_parts`, index levels ``column`` and ``part``: what `reference`
+        From `probnb.report.gain_parts`, index levels ``column`` and ``part``: what `reference`
         has the lower score by. Empty where a fold would lack an outcome or there is one column.
     """
     scores = {name: mean_of(table, (q - table.y) ** 2)[0] for name, q in table.predictions.items()}

@@ -12,11 +12,11 @@ from scipy.special import expit
 from scipy.stats import kstwobign
 
 from ..calibrators import CALIBRATORS, from_dict, logits_from_probabilities, to_dict
-from ..calibrators.base_rate import as_rate, at_rate, estimate_rate, rate_interval
 from ..metrics.resampling import draw_weights
 from ..metrics.sample import effective_rows
 from ..tables import Rows, read_table
 from ..validation import check_choice, check_number, check_output, find_path
+from .base_rate import as_rate, at_rate, estimate_rate, rate_interval
 from .judge import FIT_ROWS, USUAL, calibration_gains, calibration_table
 from .tell import choose_map
 

@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from .. import metrics
-from ..settings import Recipe
+from ..methods import Recipe
 from .batches import (
     clear_unread_taps,
     cut,

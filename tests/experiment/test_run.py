@@ -553,7 +553,7 @@ def test_the_files_that_train_are_those_that_the_fingerprint_has():
         "metrics/sample.py",
         "data/base.py",
         "data/inputs.py",
-        "training/logistic.py",
+        "pretrained/logistic.py",
     ):
         assert name in FILES
 

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from ..settings import Recipe
+from ..methods import Recipe
+from ..training.batches import make_fabric
+from ..training.checkpoint import Run
+from ..training.loop import Fit, assess
+from ..training.losses import CrossEntropy
+from ..training.targets import Observed, Resampled
 from ..validation import check_choice
-from .batches import make_fabric
-from .checkpoint import Run
-from .loop import Fit, assess
-from .losses import CrossEntropy
-from .targets import Observed, Resampled
 
 __all__ = ["PENALTIES", "fit_logistic"]
 

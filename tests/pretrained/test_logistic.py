@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 
 from probnb.data import ProbabilityData, Splits
 from probnb.data.base import Mirror
-from probnb.settings import Recipe
+from probnb.methods import Recipe
+from probnb.pretrained.logistic import CONVEX, PENALTIES, fit_logistic
 from probnb.training.cape import Calibrated
-from probnb.training.logistic import CONVEX, PENALTIES, fit_logistic
 from probnb.training.loop import fit
 from probnb.training.losses import CrossEntropy, Focal
 from probnb.training.models import network

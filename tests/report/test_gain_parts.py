@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from probnb.calibrators import PARTS, gain_parts
-from probnb.calibrators.gain_parts import ladder
 from probnb.metrics import brier, kl_p, mse_p, nll
+from probnb.report.gain_parts import PARTS, gain_parts, ladder
 
 
 def drawn(n=4000, seed=0):

@@ -12,11 +12,11 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
+from ..calibrators.base import cross_fit_folds, logits_from_probabilities
+from ..calibrators.maps import PlattScaling, fit_intercept
 from ..metrics.differences import clustered_mean
 from ..metrics.registry import kl_rows, nll_rows
 from ..metrics.sample import check_groups, check_row_weights, check_sample
-from .base import cross_fit_folds, logits_from_probabilities
-from .maps import PlattScaling, fit_intercept
 
 PARTS = ("bias", "slope", "monotone", "ranking")
 """The parts of a gain, in the order of the ladder."""
