@@ -280,82 +280,46 @@ _row("cape_kernel", "CaPE (kernel)", "CaPE", targets="kernel", start="ce", grid=
 PAPER = tuple(METHODS)
 """The rows that a table has unless others are asked for."""
 
+_BIN = {"targets": "bin", "start": "ce"}
+_COSINE, _AVERAGED = {"schedule": "cosine"}, {"averaging": 0.99}
+_FOLDS = {"teachers": "ce", "folds": 5}
 _row("beginning_bin", "From the beginning (bin)", targets="bin", grid={"bins": (15,)})
 _row("beginning_kernel", "From the beginning (kernel)", targets="kernel")
-_row(
-    "weighted_sum",
-    "CaPE, weighted sum",
-    targets="bin",
-    start="ce",
-    grid={**_RATES, "mix": (1.0, 3.0, 0.3), "bins": (15,)},
-)
-_row(
-    "cape_ensemble",
-    "CaPE in an ensemble",
-    targets="bin",
-    start="ce",
-    members=5,
-    grid={"bins": (15,)},
-)
+_MIXED = {**_RATES, "mix": (1.0, 3.0, 0.3), "bins": (15,)}
+_row("weighted_sum", "CaPE, weighted sum", grid=_MIXED, **_BIN)
+_row("cape_ensemble", "CaPE in an ensemble", members=5, grid={"bins": (15,)}, **_BIN)
 _row("quadratic", "Quadratic cal.", calibrator="quadratic")
 _row("spline", "Spline cal.", calibrator="spline")
 _row("venn_abers", "Venn-Abers", calibrator="venn_abers")
 _row("ensemble_platt", "Ensemble, then Platt", members=5, calibrator="platt")
-_row(
-    "focal_platt",
-    "Focal, then Platt, two logits",
-    loss="focal",
-    calibrator="platt",
-    grid={"focal": (1.0, 2.0)},
-)
+_FOCAL = {"loss": "focal", "grid": {"focal": (1.0, 2.0)}}
+_row("focal_platt", "Focal, then Platt, two logits", calibrator="platt", **_FOCAL)
 _row("smoothed", "Label smoothing", targets="smoothed", grid={"smoothing": (0.1, 0.05, 0.2)})
-_row(
-    "cape_held_out",
-    "CaPE, p_emp held out",
-    targets="held_out",
-    start="ce",
-    grid={**_RATES, "bins": (15, 5)},
-)
-_COSINE = {"schedule": "cosine"}
+_BINS = {**_RATES, "bins": (15, 5)}
+_row("cape_held_out", "CaPE, p_emp held out", targets="held_out", start="ce", grid=_BINS)
 _row("ce_cosine", "CE, cosine", recipe=_COSINE)
-_row("ce_averaged", "CE, averaged weights", recipe={"averaging": 0.99})
-_row("ce_hygiene", "CE, cosine and averaged", recipe={**_COSINE, "averaging": 0.99})
-_FOLDS = {"teachers": "ce", "folds": 5}
+_row("ce_averaged", "CE, averaged weights", recipe=_AVERAGED)
+_row("ce_hygiene", "CE, cosine and averaged", recipe=_COSINE | _AVERAGED)
 _row("crossfit", "Cross-fitted", targets="taught", **_FOLDS)
 _row("crossfit_platt", "Cross-fitted, Platt, two logits", targets="taught_platt", **_FOLDS)
-_row(
-    "crossfit_mixed",
-    "Cross-fitted, half outcomes",
-    targets="taught",
-    grid={"share": (0.5,)},
-    **_FOLDS,
-)
+_HALF = {"share": (0.5,)}
+_row("crossfit_mixed", "Cross-fitted, half outcomes", targets="taught", grid=_HALF, **_FOLDS)
 _row("distilled", "Distilled ensemble", targets="taught", teachers="ensemble")
-_row(
-    "self_distilled",
-    "Mean of own predictions",
-    targets="running",
-    start="ce",
-    grid={**_RATES, "share": (0.5,)},
-)
+_OWN = {"targets": "running", "grid": _RATES | _HALF}
+_row("self_distilled", "Mean of own predictions", start="ce", **_OWN)
 
 # Logistic regression on the features of a pretrained network, for profiles that have a backbone.
 _CONVEX = {"kind": "pretrained", "recipe": {"solver": "convex"}}
 _HEAD = {"kind": "pretrained", "start": "logistic"}
-METHODS["logistic"] = Method("Logistic regression", **_CONVEX)
-METHODS["logistic_platt"] = Method("Logistic, Platt", calibrator="platt", **_CONVEX)
-METHODS["logistic_beta"] = Method("Logistic, beta cal.", calibrator="beta", **_CONVEX)
-METHODS["logistic_best"] = Method("Logistic, true probabilities", targets="resampled", **_CONVEX)
-METHODS["logistic_finetuned"] = Method("Logistic, fine-tuned", grid=_RATES, **_HEAD)
-METHODS["logistic_bin"] = Method(
-    "Logistic, CaPE (bin)", targets="bin", grid={**_RATES, "bins": (15, 5)}, **_HEAD
-)
-METHODS["logistic_kernel"] = Method(
-    "Logistic, CaPE (kernel)", targets="kernel", grid=_RATES, **_HEAD
-)
-METHODS["logistic_taught"] = Method(
-    "Taught by logistic regression", "pretrained", targets="taught", teachers="logistic", folds=5
-)
+_TAUGHT = {"kind": "pretrained", "targets": "taught", "teachers": "logistic", "folds": 5}
+_row("logistic", "Logistic regression", **_CONVEX)
+_row("logistic_platt", "Logistic, Platt", calibrator="platt", **_CONVEX)
+_row("logistic_beta", "Logistic, beta cal.", calibrator="beta", **_CONVEX)
+_row("logistic_best", "Logistic, true probabilities", targets="resampled", **_CONVEX)
+_row("logistic_finetuned", "Logistic, fine-tuned", grid=_RATES, **_HEAD)
+_row("logistic_bin", "Logistic, CaPE (bin)", targets="bin", grid=_BINS, **_HEAD)
+_row("logistic_kernel", "Logistic, CaPE (kernel)", targets="kernel", grid=_RATES, **_HEAD)
+_row("logistic_taught", "Taught by logistic regression", **_TAUGHT)
 
 REFERENCE = "ce"
 """The row that every other is compared with."""

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
-from probnb.calibrators import CALIBRATORS, gain_parts
+from probnb.calibrators import CALIBRATORS
 from probnb.metrics import (
     METRICS,
     bootstrap,
@@ -25,6 +25,7 @@ from probnb.metrics import (
     reliability_bins,
     repeated_distance,
 )
+from probnb.report.gain_parts import gain_parts
 from probnb.training.cape import p_emp_bin, p_emp_kernel
 
 from .test_fuzz import fuzz

@@ -7,50 +7,26 @@ Appendix H ("Calibration Baselines").
 
 import numpy as np
 
+from . import curves, maps
 from .base import logits_from_probabilities
-from .curves import QuadraticCalibration, SplineCalibration, VennAbers, crossing
-from .maps import (
-    BetaCalibration,
-    DirichletCalibration,
-    HistogramBinning,
-    IsotonicCalibration,
-    IsotonicMixNMatch,
-    MixNMatch,
-    PlattScaling,
-    TemperatureScaling,
-)
+from .curves import *
+from .maps import *
 
-__all__ = [
-    "CALIBRATORS",
-    "BetaCalibration",
-    "DirichletCalibration",
-    "HistogramBinning",
-    "IsotonicCalibration",
-    "IsotonicMixNMatch",
-    "MixNMatch",
-    "PlattScaling",
-    "QuadraticCalibration",
-    "SplineCalibration",
-    "TemperatureScaling",
-    "VennAbers",
-    "crossing",
-    "from_dict",
-    "logits_from_probabilities",
-    "to_dict",
-]
+__all__ = ["CALIBRATORS", "from_dict", "logits_from_probabilities", "to_dict"]
+__all__ += [*curves.__all__, *maps.__all__]
 
 CALIBRATORS = {
-    "temperature": TemperatureScaling,
-    "platt": PlattScaling,
-    "beta": BetaCalibration,
-    "dirichlet": DirichletCalibration,
-    "mixnmatch": MixNMatch,
-    "mixnmatch_isotonic": IsotonicMixNMatch,
-    "isotonic": IsotonicCalibration,
-    "histogram": HistogramBinning,
-    "quadratic": QuadraticCalibration,
-    "spline": SplineCalibration,
-    "venn_abers": VennAbers,
+    "temperature": maps.TemperatureScaling,
+    "platt": maps.PlattScaling,
+    "beta": maps.BetaCalibration,
+    "dirichlet": maps.DirichletCalibration,
+    "mixnmatch": maps.MixNMatch,
+    "mixnmatch_isotonic": maps.IsotonicMixNMatch,
+    "isotonic": maps.IsotonicCalibration,
+    "histogram": maps.HistogramBinning,
+    "quadratic": curves.QuadraticCalibration,
+    "spline": curves.SplineCalibration,
+    "venn_abers": curves.VennAbers,
 }
 """The calibrators by name: those of the paper's tables, two classical ones, and three of others.
 Each class has a ``label`` for tables; to add a calibrator, add its class here."""

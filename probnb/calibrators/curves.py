@@ -14,6 +14,8 @@ from ..validation import check_integer, check_number
 from .base import Calibrator, Numbers, cross_fit_folds, fit_rising, log_loss
 from .maps import fit_slope
 
+__all__ = ["QuadraticCalibration", "SplineCalibration", "VennAbers", "crossing"]
+
 CHOICE_ROWS = 100_000
 """Rows on which a number of knots is chosen at most."""
 

@@ -27,6 +27,9 @@ from .base import (
     rms,
 )
 
+__all__ = ["BetaCalibration", "DirichletCalibration", "HistogramBinning", "IsotonicCalibration"]
+__all__ += ["IsotonicMixNMatch", "MixNMatch", "PlattScaling", "TemperatureScaling"]
+
 STEEPER = 1e-4
 """Log-loss that a steeper map would save Dirichlet calibration before it says so."""
 

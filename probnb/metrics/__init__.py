@@ -6,39 +6,10 @@ that were observed more than once, `resampling` the bootstrap, `differences` the
 different from b" and the intervals of means, of shares and of distances from votes.
 """
 
-from .binning import (
-    BrierDecomposition,
-    NullBand,
-    ReliabilityBins,
-    brier_decomposition,
-    calibration_null_band,
-    ece,
-    ece_debiased,
-    ece_smooth,
-    ks_curves,
-    ks_error,
-    mce,
-    reliability_bins,
-)
-from .differences import Difference, Estimate, compare, difference, holm, repeated_distance
-from .registry import (
-    METRICS,
-    Metric,
-    auc,
-    brier,
-    evaluate,
-    evaluate_outcomes,
-    kl_p,
-    mse_p,
-    net_benefit,
-    nll,
-)
-from .resampling import Bootstrap, bootstrap
+from . import binning, differences, registry, resampling
+from .binning import *
+from .differences import *
+from .registry import *
+from .resampling import *
 
-__all__ = [
-    "METRICS", "Bootstrap", "BrierDecomposition", "Difference", "Estimate", "Metric", "NullBand",
-    "ReliabilityBins", "auc", "bootstrap", "brier", "brier_decomposition", "calibration_null_band",
-    "compare", "difference", "ece", "ece_debiased", "ece_smooth", "evaluate", "evaluate_outcomes",
-    "holm", "kl_p", "ks_curves", "ks_error", "mce", "mse_p", "net_benefit", "nll",
-    "reliability_bins", "repeated_distance",
-]  # fmt: skip
+__all__ = [*binning.__all__, *differences.__all__, *registry.__all__, *resampling.__all__]

@@ -18,6 +18,10 @@ from scipy.special import erf
 from ..validation import check_choice, check_integer, check_probabilities
 from .sample import FEWEST, bin_starts, check_row_weights, check_sample, effective_rows
 
+__all__ = ["BrierDecomposition", "NullBand", "ReliabilityBins", "brier_decomposition"]
+__all__ += ["calibration_null_band", "ece", "ece_debiased", "ece_smooth", "ks_curves", "ks_error"]
+__all__ += ["mce", "reliability_bins"]
+
 BINS = 15
 """Number of bins in the paper."""
 

@@ -17,6 +17,8 @@ from ..validation import check_choice, check_number, check_probabilities, check_
 from .sample import FEWEST, check_groups, check_row_weights, weighted_mean
 from .votes import check_votes
 
+__all__ = ["Difference", "Estimate", "compare", "difference", "holm", "repeated_distance"]
+
 
 @dataclass(frozen=True)
 class Difference:

@@ -26,6 +26,9 @@ from ..validation import (
 from . import binning
 from .sample import check_row_weights, check_sample, weighted_mean
 
+__all__ = ["METRICS", "Metric", "auc", "brier", "evaluate", "evaluate_outcomes", "kl_p", "mse_p"]
+__all__ += ["net_benefit", "nll"]
+
 CLIP = float(np.finfo(np.float64).eps)
 """How near to 0 or 1 the negative log-likelihood lets a prediction come, as in scikit-learn."""
 

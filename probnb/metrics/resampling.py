@@ -20,6 +20,8 @@ from .differences import compare, difference
 from .registry import METRICS, computable, evaluate_sample, refuse_beside_data
 from .sample import check_groups, check_row_weights, check_sample
 
+__all__ = ["Bootstrap", "bootstrap"]
+
 CELLS = 1 << 15
 """Weights held at a time: 256 kB, so that the work stays in the processor's cache."""
 

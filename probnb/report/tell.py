@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ..calibrators import CALIBRATORS, PARTS
+from ..calibrators import CALIBRATORS
 from ..metrics import METRICS
 from ..metrics.resampling import Bootstrap
 from ..metrics.sample import FEWEST
@@ -15,6 +15,7 @@ from ..settings import ReportSettings
 from ..text import Html, Markdown, listed, tabled
 from ..validation import check_choice
 from . import judge
+from .gain_parts import PARTS
 from .judge import DOUBT
 from .read import PredictionTable
 
