@@ -573,7 +573,7 @@ if len(tried):
 # order of the faces. Maps are cross-fitted, see `probnb.report.gain_parts`.
 
 # %% tags=["hide-output"]
-from probnb.calibrators.gain_parts import PARTS, gain_parts
+from probnb.report.gain_parts import PARTS, gain_parts
 
 rows = ("platt", "ce_finetuned", "cape_bin", "ensemble", "beginning_bin", "ce_averaged")
 

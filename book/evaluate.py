@@ -63,7 +63,7 @@ memory = "2GB"  # what an engine may take
 exact_auc = True  # with an engine, most of the work; False: to about 0.00001
 
 # %% tags=["remove-cell"]
-from probnb.validation import find_path
+from probnb.paths import find_path
 from probnb_book.notebook import check_parameters
 
 check_parameters(

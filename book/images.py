@@ -90,8 +90,8 @@ retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
-from probnb.validation import find_path
-from probnb_book.notebook import check_parameters, default_profile, results_path
+from probnb.paths import find_path
+from probnb_book.notebook import check_parameters, default_profile, profile_of, results_path
 
 asked = check_parameters(
     globals(),
@@ -127,7 +127,7 @@ pretrained = backbone != "none"
 profile = default_profile(profile, "features" if pretrained else "quick")
 if pretrained and size is None:
     size = max(8, min(side, 128))
-settings = profiles.profile_of(profile, {**globals(), "images": None})  # here, images are a folder
+settings = profile_of(profile, {**globals(), "images": None})  # here, images are a folder
 usual = "ce temperature platt beta ensemble ce_finetuned cape_bin cape_kernel"
 usual += " logistic logistic_platt" * settings.frozen
 methods = check_methods(methods or usual, known=False, features=settings.frozen)

@@ -48,7 +48,7 @@ retrain = False  # train again what other code has trained
 
 # %% tags=["remove-cell"]
 from probnb.experiment import profiles
-from probnb_book.notebook import check_parameters, check_run, results_path
+from probnb_book.notebook import check_parameters, check_run, profile_of, results_path
 
 check_parameters(
     globals(),
@@ -61,7 +61,7 @@ from probnb_book.scenarios import SCENARIOS, probability
 
 check_choice(scenario, SCENARIOS, "scenario")
 check_run(globals())
-settings = profiles.profile_of(profile, globals())
+settings = profile_of(profile, globals())
 methods = check_methods(methods, features=settings.frozen)
 
 import matplotlib.pyplot as plt

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .validation import check_choice, check_output
+from .paths import check_output
+from .validation import check_choice
 
 
 def main(arguments=None):

@@ -179,9 +179,8 @@ class Method:
     def __post_init__(self):
         check_choice(self.kind, KINDS, "kind")
         check_choice(self.epoch, ("best", "last"), "epoch")
-        check_integer(self.members, "members")
-        check_integer(self.folds, "folds", minimum=0)
-        check_integer(self.repeats, "repeats")
+        for name, least in (("members", 1), ("folds", 0), ("repeats", 1)):
+            check_integer(getattr(self, name), name, least)
         for name, allowed in (("loss", LOSSES), ("targets", TARGETS)):
             if not callable(getattr(self, name)):
                 check_choice(getattr(self, name), allowed, name)

@@ -5,12 +5,15 @@ No torch here, so that a wrong setting ends a run in its first second.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 
-from .validation import check_choice, check_integer, check_numbers
+import numpy as np
 
-__all__ = ["SCALES", "EngineSettings", "ReportSettings", "TableSettings"]
+from .validation import check_choice, check_integer, check_number
+
+__all__ = ["SCALES", "EngineSettings", "ReportSettings", "TableSettings", "check_numbers"]
 
 SCALES = ("auto", "probability", "logit", "each")
 """What a column of predictions may be taken for."""
@@ -154,3 +157,12 @@ class ReportSettings:
         if self.reference is None or str(self.reference) in names:  # digits arrive as a number
             return self.reference if self.reference is None else str(self.reference)
         return check_choice(self.reference, names, "reference")
+
+
+def check_numbers(values, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
+    """Return one number or several, or text that holds them, as a tuple of floats."""
+    several = values.replace(",", " ").split() if isinstance(values, str) else np.ravel(values)
+    with contextlib.suppress(ValueError, TypeError):  # what is no number is named below
+        several = [float(value) for value in several]
+    bounds = minimum, maximum, exclusive
+    return tuple(check_number(x, name, *bounds) for x in (several if len(several) else [values]))

@@ -163,6 +163,11 @@ def load_or_set_aside(path):
         return None
 
 
+def whole(parts):
+    """Return the tensors of named parts under one name each, as `part` finds them again."""
+    return {f"{name}.{k}": v for name, tensors in parts.items() for k, v in tensors.items()}
+
+
 def part(tensors, prefix):
     """Return the tensors whose names start with `prefix`, without it."""
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -215,7 +215,7 @@ def test_parameters(names):
 @given(path=VALUES)
 @fuzz(0.3)
 def test_paths(path):
-    from probnb.validation import find_path
+    from probnb.paths import find_path
     from probnb_book.notebook import results_path
 
     only_named_errors(lambda: find_path(path, "data_dir"), "data_dir")

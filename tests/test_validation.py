@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from probnb.metrics import brier
+from probnb.paths import check_output
 from probnb.validation import (
     check_choice,
     check_choices,
     check_integer,
     check_number,
     check_outcomes,
-    check_output,
     check_probabilities,
     check_vector,
     check_weights,

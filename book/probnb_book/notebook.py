@@ -6,17 +6,21 @@ second.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import types
 from pathlib import Path
 
-from probnb.validation import check_choice, check_integer, find_path, possible_places
+from probnb.experiment.profiles import PROFILE_FIELDS, make_profile
+from probnb.paths import find_path, possible_places
+from probnb.validation import check_choice, check_integer
 
 __all__ = [
     "check_parameters",
     "check_run",
     "default_profile",
+    "profile_of",
     "results_path",
     "smoke",
     "stored_folders",
@@ -28,6 +32,7 @@ _IPYTHON = re.compile(
 )
 _CHECKED = "__parameters_checked__"
 _WORDS = {"true": True, "false": False, "none": None, "null": None, "": None}
+_NAMES = ("stem", "cape", "finetune_schedule", "backbone", "layers")  # fields of a profile
 
 
 def check_parameters(namespace, allowed, text=()):
@@ -149,6 +154,37 @@ def default_profile(profile, usual="quick"):
     return profile or ("smoke" if smoke() else usual)
 
 
+def profile_of(name, namespace):
+    """Return the profile with whatever a notebook's variables override of it.
+
+    Parameters
+    ----------
+    name : str
+        Where to start from.
+    namespace : dict
+        The notebook's ``globals()``; text such as ``"5, 15"`` stands for several numbers.
+
+    Returns
+    -------
+    Profile
+        The result, checked.
+    """
+    given = {key: value for key, value in namespace.items() if key in PROFILE_FIELDS}
+    return make_profile(name, **{key: _numbers(key, value) for key, value in given.items()})
+
+
+def _numbers(name, value):
+    if not isinstance(value, str) or name in _NAMES:
+        return value
+    try:
+        read = ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        raise ValueError(
+            f"{name} must be a number or several with commas; got {value!r}."
+        ) from None
+    return tuple(read) if isinstance(read, (list, tuple)) else read
+
+
 def results_path(results_dir=None):
     """Return where runs are kept: `results_dir`, or by default ``runs`` in the project's folder.
 
@@ -160,7 +196,7 @@ def results_path(results_dir=None):
     Parameters
     ----------
     results_dir : path-like, optional
-        A folder, by the rule of `probnb.validation.find_path`: in ``book``, one that is not there
+        A folder, by the rule of `probnb.paths.find_path`: in ``book``, one that is not there
         is looked for, and made, in the folder above.
 
     Returns

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from probnb import compare
 from probnb.experiment.results import write_results
+from probnb.paths import find_path
 from probnb.training.batches import device_type, precision_of
-from probnb.validation import check_choice, find_path
+from probnb.validation import check_choice
 
 from .notebook import results_path
 

@@ -19,6 +19,7 @@ from functools import cached_property, partial
 import numpy as np
 import torch
 
+from ..metrics.registry import check_distributions
 from ..validation import check_outcomes, check_probabilities, check_vector, check_weights
 from .inputs import Bags, as_array, blocks, channel_scale, check_finite, check_inputs, take_rows
 
@@ -105,12 +106,17 @@ class ProbabilityData:
         digest = hashlib.sha256()
         for block in blocks(self.inputs):
             digest.update(block)
-        for name in ("outcomes", "probabilities", "weights", "groups", "ids"):
-            value = getattr(self, name)
+        for name in _CHECKS:
+            value = self.numbers(name)
             digest.update(f"\0{name}\0".encode())
             if value is not None:
-                digest.update(_bytes(as_array(value)))
+                digest.update(_bytes(value))
         return digest.hexdigest()
+
+    def numbers(self, name, dtype=None):
+        """Return what is known of the rows, such as ``"weights"``, as an array, or None."""
+        value = getattr(self, name)
+        return None if value is None else np.asarray(as_array(value), dtype)
 
     @property
     def draws(self):
@@ -147,10 +153,9 @@ class ProbabilityData:
                 "takes it from the training part."
             )
         if train is not None:
-            used = 0
-            for step in self.augment:
-                x = step(x, train[:, used : used + step.draws].to(device))
-                used += step.draws
+            draws = train.to(device).split([step.draws for step in self.augment], dim=1)
+            for step, own in zip(self.augment, draws):
+                x = step(x, own)
         x = x.float()
         if self.scale is not None:
             mean, deviation = self.scale
@@ -174,21 +179,15 @@ class ProbabilityData:
         """Return some rows as a data set of their own, in the order of `rows`."""
         rows = np.ascontiguousarray(rows, dtype=np.int64)
         index = torch.as_tensor(rows, device=self.outcomes.device)
-        cut = {
-            name: getattr(self, name)[index if torch.is_tensor(getattr(self, name)) else rows]
-            for name in ("outcomes", "probabilities", "groups", "weights", "ids")
-            if getattr(self, name) is not None
-        }
+        known = {name: getattr(self, name) for name in _CHECKS if getattr(self, name) is not None}
+        cut = {name: x[index if torch.is_tensor(x) else rows] for name, x in known.items()}
         inputs = self.inputs[torch.as_tensor(rows) if torch.is_tensor(self.inputs) else rows]
         return replace(self, inputs=inputs, **cut)
 
     def to(self, device):
         """Return the same data with every tensor on `device`; inputs on disk stay there."""
-        moved = {
-            f.name: getattr(self, f.name).to(device)
-            for f in fields(self)
-            if torch.is_tensor(getattr(self, f.name))
-        }
+        known = {f.name: getattr(self, f.name) for f in fields(self)}
+        moved = {name: value.to(device) for name, value in known.items() if torch.is_tensor(value)}
         if self.scale is not None:
             moved["scale"] = tuple(value.to(device) for value in self.scale)
         return replace(self, **moved)
@@ -271,9 +270,7 @@ def split(data, parts, source, augment=(), report=None):
 def _bytes(values):
     """A vector as bytes: numbers as they are, names as text."""
     if values.dtype.kind in "biuf":
-        return (
-            f"{values.dtype.kind}{values.shape}".encode() + np.ascontiguousarray(values).tobytes()
-        )
+        return f"{values.dtype.kind}{values.shape}".encode() + values.tobytes()
     return "\0".join(f"{type(value).__name__} {value}" for value in values.tolist()).encode()
 
 
@@ -297,12 +294,7 @@ def _of_outcomes(check, values, name):
     if getattr(values, "ndim", 1) != 2 or values.shape[1] < 2:
         return check(values, name, empty=True)
     columns = np.stack([check(column, name, empty=True) for column in values.T], axis=1)
-    wrong = np.abs(columns.sum(axis=1) - 1) > 1e-4
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"{name} must sum to 1 in each row; got {columns[row].tolist()}, row {row}."
-        )
+    columns = check_distributions(columns, name, least=0)
     return columns[:, 1] if columns.shape[1] == 2 else columns
 
 

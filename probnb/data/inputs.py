@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import mmap
-
 import numpy as np
 import torch
-
-__all__ = ["Bags", "blocks", "channel_scale", "check_finite", "check_inputs", "take_rows"]
 
 CELLS = 1 << 26
 """Numbers of the padded bags that are predicted at a time: 256 MB."""
@@ -67,8 +63,7 @@ class Bags:
         out = np.zeros((len(rows), int(lengths.max()), self.values.shape[1]), np.float32)
         for i, (first, length) in enumerate(zip(offsets, lengths)):
             out[i, :length] = self.values[first : first + length]
-            if not np.isfinite(out[i, :length]).all():
-                raise ValueError(f"inputs must be finite; got NaN or infinity in bag {rows[i]}.")
+        check_finite(out, rows, "bag")
         return torch.from_numpy(out), torch.arange(out.shape[1]) < torch.as_tensor(lengths)[:, None]
 
     def blocks(self):
@@ -133,9 +128,8 @@ def channel_scale(inputs):
     if "uint8" not in str(getattr(inputs, "dtype", "")):
         return None
     if not torch.is_tensor(inputs):  # evenly spaced rows of what may be larger than memory
-        inputs = take_rows(
-            inputs, np.unique(np.linspace(0, inputs.shape[0] - 1, SAMPLE).astype(int))
-        )
+        rows = np.linspace(0, inputs.shape[0] - 1, SAMPLE).astype(int)
+        inputs = take_rows(inputs, np.unique(rows))
     shape = (1, -1, *[1] * (inputs.ndim - 2))
     count = inputs.numel() // inputs.shape[1]
     sums, squares = 0, 0
@@ -154,18 +148,7 @@ def take_rows(inputs, rows):
         return inputs[torch.as_tensor(rows, device=inputs.device)]
     rows = rows.cpu().numpy() if torch.is_tensor(rows) else np.asarray(rows)
     unique, inverse = np.unique(rows, return_inverse=True)  # files on disk want increasing rows
-    taken = torch.from_numpy(np.asarray(inputs[unique])[inverse])
-    _release(inputs)
-    return taken
-
-
-def _release(inputs):
-    """Let go of the pages of a mapped file that were read, lest an epoch end with all of it."""
-    mapped = inputs
-    while mapped is not None and not isinstance(mapped, mmap.mmap):
-        mapped = getattr(mapped, "base", None)
-    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):  # Windows does so itself
-        mapped.madvise(mmap.MADV_DONTNEED)
+    return torch.from_numpy(np.asarray(inputs[unique])[inverse])
 
 
 def check_inputs(inputs):
@@ -185,9 +168,9 @@ def check_inputs(inputs):
         raise ValueError(f"inputs must be uint8 images or floating point; got {kind}.")
     last = len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4)
     if last or (kind == "uint8" and len(shape) != 4):
+        seen = f"{tuple(shape)}{', which looks like (n, height, width, channels)' * last}"
         raise ValueError(
-            f"inputs of {kind} must be of shape (n, channels, height, width); got {tuple(shape)}"
-            f"{', which looks like (n, height, width, channels)' * last}."
+            f"inputs of {kind} must be of shape (n, channels, height, width); got {seen}."
         )
     if kind != "uint8" and _in_memory(inputs):
         check_finite(inputs)
@@ -199,13 +182,13 @@ def _in_memory(inputs):
     return torch.is_tensor(inputs) or type(inputs) is np.ndarray
 
 
-def check_finite(x, rows=None):
-    """Refuse NaN and infinity, naming the row."""
+def check_finite(x, rows=None, unit="row"):
+    """Refuse NaN and infinity, naming the row (or bag)."""
     finite = torch.isfinite(x) if torch.is_tensor(x) else np.isfinite(x)
     if not finite.all():
         row = int((~as_array(finite)).reshape(len(x), -1).any(axis=1).argmax())
         row = row if rows is None else int(rows[row])
-        raise ValueError(f"inputs must be finite; got NaN or infinity in row {row}.")
+        raise ValueError(f"inputs must be finite; got NaN or infinity in {unit} {row}.")
 
 
 def blocks(inputs):
@@ -223,4 +206,5 @@ def blocks(inputs):
 
 
 def as_array(values):
+    """Return a tensor of any device as an array; anything else as it is."""
     return values.detach().cpu().numpy() if torch.is_tensor(values) else values

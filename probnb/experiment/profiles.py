@@ -5,13 +5,23 @@ No torch here, so that a notebook can check its parameters in its first second.
 
 from __future__ import annotations
 
-import ast
+import math
 from dataclasses import dataclass, field, fields, replace
 
 from ..methods import LOSSES, TARGETS
 from ..validation import check_choice, check_integer, check_number
 
-__all__ = ["GRID_FIELDS", "PROFILES", "PROFILE_FIELDS", "Profile", "make_profile", "profile_of"]
+__all__ = ["GRID_FIELDS", "PROFILES", "PROFILE_FIELDS", "Profile", "make_profile"]
+
+
+CHOICES = {
+    "stem": ("small", "large"),
+    "layers": ("stages", "last", "both"),
+    "tune": (True, False),
+    "cape": ("released", "printed"),
+    "finetune_schedule": ("plateau", "cosine", "constant"),
+}
+"""What the fields that are no numbers may be; a backbone is known to its room."""
 
 
 @dataclass(frozen=True)
@@ -93,25 +103,21 @@ class Profile:
         for one in fields(self):
             if one.type == "int":
                 check_integer(getattr(self, one.name), one.name)
-        for count in self.images if isinstance(self.images, tuple) else (self.images,):
-            if count is not None:
-                check_integer(count, "images")
-        if isinstance(self.images, tuple) and len(self.images) != 3:
+        counts = self.images if isinstance(self.images, tuple) else (self.images,)
+        for count in () if self.images is None else counts:
+            check_integer(count, "images")
+        if len(counts) not in (1, 3):
             raise ValueError(
                 "images must be a number, or three of them for training, validation and test; got "
                 f"{self.images!r}."
             )
         check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
-        check_number(self.adversarial, "adversarial", 0)
-        check_number(self.dropout, "dropout", 0, 1)
-        check_number(self.weight_decay, "weight_decay", 0)
-        check_choice(self.stem, ("small", "large"), "stem")
-        check_choice(self.layers, ("stages", "last", "both"), "layers")
-        check_choice(self.tune, (True, False), "tune")
+        for name, most in {"adversarial": math.inf, "dropout": 1, "weight_decay": math.inf}.items():
+            check_number(getattr(self, name), name, 0, most)
+        for name, allowed in CHOICES.items():
+            check_choice(getattr(self, name), allowed, name)
         if self.tune and self.backbone == "none":
             raise ValueError("tune must be False without a backbone; got True.")
-        check_choice(self.cape, ("released", "printed"), "cape")
-        check_choice(self.finetune_schedule, ("plateau", "cosine", "constant"), "finetune_schedule")
         for name, values in self.grid.items():
             check_choice(name, GRID_FIELDS, "grid")
             for value in values:  # the rest its targets, losses and recipes check
@@ -125,18 +131,12 @@ class Profile:
         return self.backbone != "none" and not self.tune
 
 
-GRID_FIELDS = tuple(
-    dict.fromkeys(
-        ["finetune_learning_rate", *(k for ks in TARGETS.values() for k in ks), *LOSSES[1:]]
-    )
-)
+_TUNED = (name for names in TARGETS.values() for name in names)
+GRID_FIELDS = tuple(dict.fromkeys(["finetune_learning_rate", *_TUNED, *LOSSES[1:]]))
 """Hyperparameters whose values a parameter of the same name can set."""
 
 PROFILE_FIELDS = (*(f.name for f in fields(Profile) if f.name != "grid"), *GRID_FIELDS)
 """What a parameter of the same name can override."""
-
-WORDS = ("stem", "cape", "finetune_schedule", "backbone", "layers")
-"""Of these, the ones that are words."""
 
 PROFILES = {
     "smoke": Profile(
@@ -205,34 +205,3 @@ def make_profile(name="quick", **overrides):
         if direct.get(name, getattr(profile, name)) != getattr(profile, name):
             raise ValueError(f"{name} is of use with {alone} alone; got {direct[name]!r}.")
     return made
-
-
-def profile_of(name, namespace):
-    """Return the profile with whatever a notebook's variables override of it.
-
-    Parameters
-    ----------
-    name : str
-        Where to start from.
-    namespace : dict
-        The notebook's ``globals()``; text such as ``"5, 15"`` stands for several numbers.
-
-    Returns
-    -------
-    Profile
-        The result, checked.
-    """
-    given = {key: value for key, value in namespace.items() if key in PROFILE_FIELDS}
-    return make_profile(name, **{key: _numbers(key, value) for key, value in given.items()})
-
-
-def _numbers(name, value):
-    if not isinstance(value, str) or name in WORDS:
-        return value
-    try:
-        read = ast.literal_eval(value)
-    except (SyntaxError, ValueError):
-        raise ValueError(
-            f"{name} must be a number or several with commas; got {value!r}."
-        ) from None
-    return tuple(read) if isinstance(read, (list, tuple)) else read

@@ -95,11 +95,10 @@ def collect(jobs, fits, splits, rows=METHODS):
         losses = {tuned: _cross_entropy(p["val"], splits.val) for tuned, (p, _) in said.items()}
         best = min(losses, key=losses.get)
         columns[name] = _calibrated(method, *said[best], splits.val)
-        for tuned, team in teams.items():
-            known = {**dict(tuned), "val_ce": losses[tuned]}
-            for job in team:
-                kept = {**_kept(method, job, fits), "chosen": tuned == best}
-                chosen.append({"method": name, "fit": names[job], **known, **kept})
+        for job in (job for team in teams.values() for job in team):
+            tried = {**dict(job.tuned), "val_ce": losses[job.tuned], **_kept(method, job, fits)}
+            tried["chosen"] = job.tuned == best
+            chosen.append({"method": name, "fit": names[job], **tried})
     tables = [
         _known(getattr(splits, part), part).assign(**{k: p[part] for k, p in columns.items()})
         for part in PARTS
@@ -112,10 +111,7 @@ def collect(jobs, fits, splits, rows=METHODS):
     made = {
         "digest": splits.digest,
         "augment": [configuration(step) for step in splits.train.augment],
-        "rows": {
-            name: vars(row) | {k: configuration(getattr(row, k)) for k in ("loss", "targets")}
-            for name, row in own.items()
-        },
+        "rows": {name: _described(row) for name, row in own.items()},
     }
     return Results(
         pd.concat(tables, ignore_index=True),
@@ -126,15 +122,17 @@ def collect(jobs, fits, splits, rows=METHODS):
     )
 
 
+def _described(row):
+    """A row of one's own, as JSON can hold it."""
+    return vars(row) | {name: configuration(getattr(row, name)) for name in ("loss", "targets")}
+
+
 def _known(data, split):
     """What is known of the rows of one part."""
-    columns = {"split": split, "id": data.ids, "y": _numpy(data.outcomes).astype(int)}
-    more = {"p": _numpy(data.probabilities), "weight": _numpy(data.weights), "group": data.groups}
+    columns = {"split": split, "id": data.ids, "y": data.numbers("outcomes", int)}
+    more = {"p": data.numbers("probabilities", float), "weight": data.numbers("weights", float)}
+    more["group"] = data.groups
     return pd.DataFrame(columns | {k: v for k, v in more.items() if v is not None})
-
-
-def _numpy(values):
-    return None if values is None else values.double().cpu().numpy()
 
 
 def _average(method, fits):
@@ -151,13 +149,14 @@ def _calibrated(method, p, z, val):
     if method.calibrator is None:
         return p
     calibrator = CALIBRATORS[method.calibrator]()
-    calibrator.fit(z["val"], _numpy(val.outcomes), sample_weight=_numpy(val.weights))
+    y, weights = val.numbers("outcomes", float), val.numbers("weights", float)
+    calibrator.fit(z["val"], y, sample_weight=weights)
     return {part: calibrator.predict_proba(z[part])[:, 1] for part in PARTS}
 
 
 def _cross_entropy(p, data):
     """Mean negative log-likelihood; infinite where a certain prediction is wrong."""
-    y, w = _numpy(data.outcomes), _numpy(data.weights)
+    y, w = data.numbers("outcomes", float), data.numbers("weights", float)
     with np.errstate(divide="ignore"):
         terms = -np.log(np.where(y == 1, p, 1 - p))
     return weighted_mean(terms, None) if w is None else weighted_mean(terms[w > 0], w[w > 0])

@@ -274,8 +274,6 @@ def _train(job, shared, work, show, fabric):
 
 
 def _store(one, result, splits, sums):
-    tensors = {f"weights.{k}": v for k, v in result.weights.items()}
-    tensors |= {f"logits.{k}": v for k, v in result.logits.items()}
     meta = {
         "history": result.history,
         "best_epoch": result.best_epoch,
@@ -284,4 +282,5 @@ def _store(one, result, splits, sums):
         "code": one.code,
         "rests_on": sums,
     }
+    tensors = store.whole({"weights": result.weights, "logits": result.logits})
     store.save(one.path, tensors, meta)

@@ -21,7 +21,7 @@ from .. import __version__, store
 from ..calibrators import CALIBRATORS
 from ..calibrators.base import probability
 from ..metrics.registry import CLIP
-from ..validation import check_output
+from ..paths import check_output
 from .pictures import ASPECTS
 
 __all__ = ["Graph", "Whole", "export_model"]

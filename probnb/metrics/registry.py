@@ -503,7 +503,7 @@ def check_classes(p_hat, y, names=("y_prob", "y_true")):
     return p_hat, y.astype(np.int64)
 
 
-def check_distributions(p, name="y_prob"):
+def check_distributions(p, name="y_prob", least=1):
     """Return distributions over K outcomes as float64 of shape (n, K), K at least 2, as they are.
 
     Raises
@@ -513,14 +513,13 @@ def check_distributions(p, name="y_prob"):
     """
     refuse_masked(p, name)
     p = np.asarray(p, dtype=np.float64)
-    if p.ndim != 2 or p.shape[0] < 1 or p.shape[1] < 2:
+    if p.ndim != 2 or p.shape[0] < least or p.shape[1] < 2:
         raise ValueError(f"{name} must be of shape (n, K), K at least 2; got shape {p.shape}.")
     wrong = ~((p >= 0) & (p <= 1)).all(axis=1)
     wrong |= ~(np.abs(p.sum(axis=1) - 1) <= TOLERANCE)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{name} must hold probabilities that sum to 1 in each row; got {p[row].tolist()} in "
-            f"row {row}."
+            f"{name} must be in [0, 1] and sum to 1 in each row; got {p[row].tolist()}, row {row}."
         )
     return p

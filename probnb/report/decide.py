@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from ..metrics.registry import benefit_rows
+from ..settings import check_numbers
 from ..text import Markdown
-from ..validation import check_numbers
 from .judge import mean_of
 from .tell import _cell, show_table
 from .understand import PLAIN

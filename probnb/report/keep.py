@@ -14,8 +14,9 @@ from scipy.stats import kstwobign
 from ..calibrators import CALIBRATORS, from_dict, logits_from_probabilities, to_dict
 from ..metrics.resampling import draw_weights
 from ..metrics.sample import effective_rows
+from ..paths import check_output, find_path
 from ..tables import Rows, read_table
-from ..validation import check_choice, check_number, check_output, find_path
+from ..validation import check_choice, check_number
 from .base_rate import as_rate, at_rate, estimate_rate, rate_interval
 from .judge import FIT_ROWS, USUAL, calibration_gains, calibration_table
 from .tell import choose_map

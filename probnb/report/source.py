@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from ..paths import find_path
 from ..settings import EngineSettings, TableSettings
 from ..tables import read_table
-from ..validation import check_integer, find_path
+from ..validation import check_integer
 from . import judge
 from .read import PredictionTable, check_table
 from .understand import understand
@@ -29,7 +30,7 @@ def read_predictions(
     ----------
     path : path-like, optional
         A file that `probnb.tables.read_table` reads; by default the example of
-        `draw_example`. A relative path follows `probnb.validation.find_path`.
+        `draw_example`. A relative path follows `probnb.paths.find_path`.
     columns : list of str, or str with commas, optional
         Prediction columns; by default every numeric column that may be one.
     engine : str, optional

@@ -21,9 +21,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..paths import find_path
 from ..reading import is_parquet, look_at_text, naming, open_unpacked
 from ..settings import EngineSettings
-from ..validation import find_path
 from .engine import FILE, ROW, Engine, write_parquet
 
 PARQUET, TEXT = (".parquet", ".pq", ".parq"), (".csv", ".tsv")
@@ -133,7 +133,7 @@ def open_rows(path, engine="duckdb", memory="2GB"):
         A file, a folder, a glob, or an address of Parquet that the engine reads (``hdfs://...``).
         Of a folder its ``.parquet`` files, or else its ``.csv`` and ``.tsv``, gzipped or not, but
         for those in files and folders whose names begin with a dot or a low line. Relative ones
-        follow `probnb.validation.find_path`.
+        follow `probnb.paths.find_path`.
     engine : str, default="duckdb"
         ``duckdb``, or the master of a Spark: ``local[2]``, ``spark://host:7077``.
     memory : str, default="2GB"

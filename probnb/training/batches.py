@@ -13,8 +13,6 @@ from torch import nn
 
 from ..validation import check_choice
 
-__all__ = ["device_type", "make_fabric", "precision_of", "predict_logits", "probabilities"]
-
 logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces every AMP set-up
 
 
@@ -23,17 +21,13 @@ def device_type(device="auto"):
 
     Apple's "mps" has no float64, in which validation losses are computed: it predicts, on request.
     """
-    there = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    check_choice(device, ["auto", *there], "device")
+    check_choice(device, ["auto", "cuda", "mps", "cpu"], "device")
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    here = [*(name for name, found in there.items() if found), "cpu"]
     if device == "auto":
         return "cuda" if there["cuda"] else "cpu"
-    if not there[device]:
-        available = [name for name in there if there[name]]
-        raise ValueError(f"device must be available here ({', '.join(available)}); got {device!r}.")
+    if device not in here:
+        raise ValueError(f"device must be available here ({', '.join(here)}); got {device!r}.")
     return device
 
 
@@ -91,14 +85,14 @@ def use_fast_layout(model):
     backward pass of a strided 1x1 convolution of fewer than 8 channels then writes out of bounds;
     networks that have one, or a grouped convolution, stay as they are.
     """
+
+    def safe(m):
+        strided = m.kernel_size == (1, 1) and m.stride != (1, 1)
+        return m.groups == 1 and not (strided and m.in_channels < 8)
+
     convolutions = [m for m in model.modules() if isinstance(m, nn.Conv2d)]
-    unsafe = any(
-        m.groups > 1 or (m.kernel_size == (1, 1) and m.stride != (1, 1) and m.in_channels < 8)
-        for m in convolutions
-    )
-    if convolutions and not unsafe:
-        model = model.to(memory_format=torch.channels_last)
-    return model
+    fast = convolutions and all(map(safe, convolutions))
+    return model.to(memory_format=torch.channels_last) if fast else model
 
 
 @contextlib.contextmanager

@@ -278,8 +278,8 @@ class Calibrated:
         """Return the targets of `epoch`; `predict` gives predictions on the training inputs."""
         if not self.calibrates(epoch):
             return data.outcomes
-        weights = None if data.weights is None else _numpy(data.weights)
-        p_emp = self.p_emp(_numpy(predict()), _numpy(data.outcomes), weights)
+        known = data.numbers("outcomes"), data.numbers("weights")
+        p_emp = self.p_emp(predict().cpu().numpy(), *known)
         return self.mixed(p_emp, data.outcomes)
 
     def calibrates(self, epoch):
@@ -303,7 +303,7 @@ class Calibrated:
     def mixed(self, p_emp, outcomes):
         """Return the targets as a tensor beside the outcomes."""
         if self.mix is not None:
-            p_emp = (_numpy(outcomes) + self.mix * p_emp) / (1 + self.mix)
+            p_emp = (outcomes.cpu().numpy() + self.mix * p_emp) / (1 + self.mix)
         return outcomes.new_tensor(p_emp)
 
 
@@ -331,16 +331,13 @@ class HeldOut(Calibrated):
         def targets(epoch, data, predict, seed):
             if not self.calibrates(epoch):
                 return data.outcomes
-            ones = np.ones(len(val.outcomes)) if val.weights is None else _numpy(val.weights)
-            p_emp = self.p_emp(
-                np.concatenate([_numpy(predict()), _numpy(around.predict(val))]),
-                np.concatenate([_numpy(data.outcomes), _numpy(val.outcomes)]),
-                np.concatenate([np.zeros(len(data.outcomes)), ones]),  # asked, but not heard
+            heard = np.ones(len(val)) if val.weights is None else val.numbers("weights")
+            pairs = (
+                (predict().cpu().numpy(), around.predict(val).cpu().numpy()),
+                (data.numbers("outcomes"), val.numbers("outcomes")),
+                (np.zeros(len(data)), heard),  # training rows are asked, but not heard
             )
-            return self.mixed(p_emp[: len(data.outcomes)], data.outcomes)
+            p_emp = self.p_emp(*map(np.concatenate, pairs))
+            return self.mixed(p_emp[: len(data)], data.outcomes)
 
         return targets
-
-
-def _numpy(values):
-    return values.cpu().numpy()

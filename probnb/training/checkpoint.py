@@ -9,8 +9,6 @@ import torch
 
 from .. import store
 
-__all__ = ["Run"]
-
 
 class Run:
     """The state of a training between two epochs, and its file."""
@@ -54,13 +52,12 @@ class Run:
         """Write everything that the next epoch needs."""
         state = self.optimizer.state_dict()["state"]
         momentum = {i: one.get("momentum_buffer") for i, one in state.items()}
-        average = self.average.state_dict() if self.average else {}
-        tensors = {
-            **{f"model.{k}": v for k, v in self.model.state_dict().items()},
-            **{f"average.{k}": v for k, v in average.items()},
-            **{f"best.{k}": v for k, v in self.best.items()},
-            **{f"logits.{k}": v for k, v in self.logits.items()},
-            **{f"momentum.{i}": b for i, b in momentum.items() if b is not None},
+        parts = {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict() if self.average else {},
+            "best": self.best,
+            "logits": self.logits,
+            "momentum": {i: buffer for i, buffer in momentum.items() if buffer is not None},
         }
         meta = {
             "history": self.history,
@@ -68,7 +65,7 @@ class Run:
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "scheduler": self.scheduler.state_dict() if self.scheduler else None,
         }
-        store.save(path, tensors, meta)
+        store.save(path, store.whole(parts), meta)
 
     def restore(self, path):
         """Continue from the file; False where there is none, or it was damaged and is set aside."""

@@ -16,15 +16,8 @@ from tqdm.auto import tqdm
 
 from .. import metrics
 from ..methods import Recipe
-from .batches import (
-    clear_unread_taps,
-    cut,
-    gather,
-    make_fabric,
-    predict_logits,
-    probabilities,
-    use_fast_layout,
-)
+from . import batches
+from .batches import predict_logits, probabilities
 from .checkpoint import Run
 from .losses import LOSSES, CrossEntropy, check_targets
 from .targets import Observed
@@ -129,21 +122,16 @@ def fit(
     normalises its own share.
     """
     loss, targets = loss or CrossEntropy(), targets or Observed()
-    fabric = fabric or make_fabric()
+    fabric = fabric or batches.make_fabric()
     if recipe.solver != "sgd":
         raise ValueError(f"recipe must have solver 'sgd' for this trainer; got {recipe.solver!r}.")
     splits = splits.to(fabric.device)
     train = splits.train
-    model = use_fast_layout(model)
+    model = batches.use_fast_layout(model)
     if fabric.world_size > 1 and fabric.device.type == "cuda":
         model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    optimizer = torch.optim.SGD(
-        model.parameters(),
-        recipe.learning_rate,
-        recipe.momentum,
-        fused=True,
-        weight_decay=recipe.weight_decay,
-    )
+    rest = {"momentum": recipe.momentum, "weight_decay": recipe.weight_decay, "fused": True}
+    optimizer = torch.optim.SGD(model.parameters(), recipe.learning_rate, **rest)
     wrapped, optimizer = fabric.setup(model, optimizer)
     _check_model(wrapped, train)
     scheduler = _make_scheduler(optimizer, recipe)
@@ -219,7 +207,7 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
     near = torch.is_tensor(data.inputs)
     total, weight = torch.zeros(2, device=fabric.device)
     heard = None if data.weights is None else (data.weights > 0).cpu()
-    cuts = (cut(each, recipe.batch_size, fabric.world_size) for each in (order, there))
+    cuts = (batches.cut(each, recipe.batch_size, fabric.world_size) for each in (order, there))
     for batch, rows in zip(*cuts):
         if heard is not None and not heard[batch].any():
             continue
@@ -228,12 +216,13 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
         weights = None if data.weights is None else data.weights[rows]
         x, *rest = data.batch((rows if near else batch)[share], draws[rows[share]])
         x.requires_grad_(recipe.adversarial > 0)
-        logits = gather(fabric, model(x, *rest), len(rows))
+        logits = batches.gather(fabric, model(x, *rest), len(rows))
         optimizer.zero_grad(set_to_none=True)
         fabric.backward(loss(logits, target, weights))
         if recipe.adversarial:  # the gradients of the two losses add up
             shifted = (x + recipe.adversarial * x.grad.sign()).detach()
-            fabric.backward(loss(gather(fabric, model(shifted, *rest), len(rows)), target, weights))
+            logits = batches.gather(fabric, model(shifted, *rest), len(rows))
+            fabric.backward(loss(logits, target, weights))
         optimizer.step()
         if average is not None:
             average.update_parameters(model.module)
@@ -254,8 +243,7 @@ def assess(fabric, model, splits):
     val = [v if v is None else v.double() for v in (splits.val.outcomes, splits.val.weights)]
     row = {"val_ce": float(CrossEntropy()(logits["val"].double(), *val))}
     p_hat = {k: probabilities(z.double()) for k, z in logits.items()}
-    known = (getattr(splits.test, k) for k in ("outcomes", "probabilities", "weights"))
-    y, p, weights = (None if v is None else v.cpu().numpy() for v in known)
+    y, p, weights = map(splits.test.numbers, ("outcomes", "probabilities", "weights"))
     p_test = p_hat["test"].cpu().numpy()
     if splits.test.classes == 2:
         row["val_bias"], row["bias"] = (_bias(p_hat[k], getattr(splits, k)) for k in p_hat)
@@ -280,7 +268,7 @@ def _check_model(model, data):
         raise ValueError("device must be cpu or cuda to train on; got mps, which has no float64.")
     model.eval()
     try:
-        with clear_unread_taps(model):
+        with batches.clear_unread_taps(model):
             logits = model(*batch)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         reason = str(error).splitlines()[0]

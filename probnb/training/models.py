@@ -40,12 +40,10 @@ class ResNet18(nn.Module):
         super().__init__()
         check_integer(width, "width")
         check_choice(stem, ("large", "small"), "stem")
-        if stem == "large":
-            self.conv1 = nn.Conv2d(in_channels, width, 7, stride=2, padding=3, bias=False)
-            self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
-        else:
-            self.conv1 = nn.Conv2d(in_channels, width, 3, stride=2, padding=1, bias=False)
-            self.maxpool = nn.Identity()
+        side = 7 if stem == "large" else 3
+        self.conv1 = nn.Conv2d(in_channels, width, side, stride=2, padding=side // 2, bias=False)
+        pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.maxpool = pool if stem == "large" else nn.Identity()
         self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)
         self.layer1 = _stage(width, width, stride=1)
@@ -66,14 +64,12 @@ class ResNet18(nn.Module):
 
 def _stage(inplanes, planes, stride):
     """Two residual blocks; the first one changes the width and the resolution."""
-    downsample = None
+    shortcut = None
     if stride != 1 or inplanes != planes:
-        downsample = nn.Sequential(
-            nn.Conv2d(inplanes, planes, 1, stride=stride, bias=False), nn.BatchNorm2d(planes)
-        )
-    return nn.Sequential(
-        BasicBlock(inplanes, planes, stride, downsample), BasicBlock(planes, planes)
-    )
+        one = nn.Conv2d(inplanes, planes, 1, stride=stride, bias=False)
+        shortcut = nn.Sequential(one, nn.BatchNorm2d(planes))
+    first = BasicBlock(inplanes, planes, stride, shortcut)
+    return nn.Sequential(first, BasicBlock(planes, planes))
 
 
 class MLP(nn.Module):

@@ -279,18 +279,15 @@ def teach(teachers, splits, fabric, calibrator=None):
         total[rows] += _calibrated(z, fit, splits.val, calibrator)
         voices[rows] += 1
     if not voices.all():
-        raise ValueError(
-            f"teachers must speak of every row; none does of {int((voices == 0).sum())}."
-        )
+        raise ValueError(f"teachers must speak of every row; none does of {(voices == 0).sum()}.")
     return torch.as_tensor((total.T / voices).T, dtype=torch.float32)
 
 
 def _calibrated(logits, fit, val, calibrator):
     if calibrator is None:
         return probabilities(logits).numpy()
-    weights = None if val.weights is None else val.weights.cpu().numpy()
-    known = fit.logits["best_val"].double().numpy()
-    fitted = CALIBRATORS[calibrator]().fit(known, val.outcomes.cpu().numpy(), sample_weight=weights)
+    known, y = fit.logits["best_val"].double().numpy(), val.numbers("outcomes")
+    fitted = CALIBRATORS[calibrator]().fit(known, y, sample_weight=val.numbers("weights"))
     return fitted.predict_proba(logits.numpy())[:, 1]
 
 

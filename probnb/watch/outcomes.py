@@ -12,9 +12,9 @@ import pandas as pd
 from filelock import SoftFileLock  # which leaves no file behind
 
 from ..metrics import auc
+from ..paths import check_output, find_path
 from ..store import replace_file
 from ..tables import column, find_column, read_table
-from ..validation import check_output, find_path
 from .sequential import watch
 
 __all__ = ["watch_file"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import jupytext
 import pytest
 
-from probnb.validation import find_path
+from probnb.paths import find_path
 from probnb_book.notebook import check_parameters, default_profile, results_path
 
 ROOT = Path(__file__).resolve().parents[2]

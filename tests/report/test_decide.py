@@ -8,7 +8,7 @@ from probnb.metrics import net_benefit
 from probnb.plots import decision_figure
 from probnb.report import check_table, draw_example
 from probnb.report.decide import decision_curve, show_decisions
-from probnb.validation import check_numbers
+from probnb.settings import check_numbers
 
 
 def test_net_benefit_by_hand():

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from probnb.experiment.profiles import PROFILE_FIELDS, profile_of
+from probnb.experiment.profiles import PROFILE_FIELDS
 from probnb.validation import check_choice
+
+from ..notebook import profile_of
 
 
 @dataclass(frozen=True)
