@@ -109,12 +109,10 @@ class Recipe:
         check_number(self.averaging, "averaging", 0, 1)
         check_choice(self.schedule, ("plateau", "cosine", "constant"), "schedule")
         check_choice(self.solver, ("sgd", "convex"), "solver")
-        unused = () if self.solver == "sgd" else fields(self)[:-1]
-        for one in unused:
+        for one in () if self.solver == "sgd" else fields(self)[:-1]:
             if (value := getattr(self, one.name)) != one.default:
                 raise ValueError(
-                    f"{one.name} must be {one.default!r} with solver 'convex', which does not use "
-                    f"it; got {value!r}."
+                    f"{one.name} must be {one.default!r} with solver 'convex'; got {value!r}."
                 )
 
 
@@ -362,7 +360,7 @@ def check_methods(methods=None, known=True, features=False):
     for name in names:
         if METHODS[name].targets == "resampled" and not known:
             raise ValueError(
-                f"methods: {name!r} needs the ground-truth probabilities, which these data lack."
+                f"methods: {name!r} needs the ground-truth probabilities; none are known."
             )
         if METHODS[name].kind == "pretrained" and not features:
             raise ValueError(f"methods: {name!r} needs a backbone, such as -p backbone lite0.")

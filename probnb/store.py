@@ -13,6 +13,7 @@ import dataclasses
 import datetime
 import functools
 import hashlib
+import io
 import json
 import linecache
 import os
@@ -127,12 +128,10 @@ def load(path):
     # Read whole: tensors mapped from a file that somebody cuts short would end the process.
     content = Path(path).read_bytes()
     try:
-        tensors = safetensors.torch.load(content)
-        size = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + size])["__metadata__"]
-        if header.get("sha256", found := checksum(tensors)) != found:
+        tensors, known = safetensors.torch.load(content), _header(io.BytesIO(content))
+        if known.get("sha256", found := checksum(tensors)) != found:
             raise ValueError("its contents do not have the checksum that it states")
-        return tensors, json.loads(header["meta"]) | {"sha256": found}
+        return tensors, json.loads(known["meta"]) | {"sha256": found}
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"path must be a file written by probnb; {path}: {error}.") from None
 
@@ -142,8 +141,12 @@ def header(path):
     if not Path(path).exists():
         return None
     with open(path, "rb") as file:
-        found = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
-    return json.loads(found["meta"]) | {"sha256": found["sha256"]}
+        known = _header(file)
+    return json.loads(known["meta"]) | {"sha256": known["sha256"]}
+
+
+def _header(file):
+    return json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
 
 
 def load_or_set_aside(path):

@@ -74,10 +74,8 @@ def check_number(value, name, minimum=-np.inf, maximum=np.inf, exclusive=False):
         number = math.nan
     inside = minimum < number < maximum if exclusive else minimum <= number <= maximum
     if not inside or not math.isfinite(number) or isinstance(value, bool):
-        low, high = ("(", ")") if exclusive else ("[", "]")
-        raise ValueError(
-            f"{name} must be a finite number in {low}{minimum}, {maximum}{high}; got {value!r}."
-        )
+        allowed = f"({minimum}, {maximum})" if exclusive else f"[{minimum}, {maximum}]"
+        raise ValueError(f"{name} must be a finite number in {allowed}; got {value!r}.")
     return number
 
 
@@ -179,7 +177,7 @@ def check_same_length(a, b, names):
     """Raise unless two vectors have as many rows."""
     if len(a) != len(b):
         raise ValueError(
-            f"{names[0]} and {names[1]} must have the same length; got {len(a)} and {len(b)}."
+            f"{' and '.join(names)} must have the same length; got {len(a)} and {len(b)}."
         )
 
 

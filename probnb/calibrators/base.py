@@ -162,7 +162,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _log_odds(self, X):
         if X.shape[1] > 2:
             raise ValueError(
-                f"X must hold two columns of logits, or one of log-odds; got {X.shape[1]} columns."
+                f"X must hold two columns of logits, or one of log-odds; got {X.shape[1]}."
             )
         if (largest := np.abs(X).max()) > 1e150:  # whose squares are no numbers
             raise ValueError(f"X must hold logits of at most 1e150 in size; got {largest:g}.")

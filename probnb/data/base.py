@@ -92,6 +92,23 @@ class ProbabilityData:
     def __len__(self):
         return len(self.outcomes)
 
+    @cached_property
+    def _array(self):
+        """The inputs as an array in the same memory."""
+        return self.inputs.cpu().numpy()
+
+    def __getstate__(self):
+        """Give joblib one array for all processes, which it writes once and maps in each."""
+        state = vars(self).copy()
+        if torch.is_tensor(self.inputs) and self.inputs.dtype != torch.bfloat16:
+            state |= {"inputs": None, "_array": self._array}
+        return state
+
+    def __setstate__(self, state):
+        if (array := state.pop("_array", None)) is not None:
+            state["inputs"] = torch.from_numpy(array)
+        vars(self).update(state)
+
     @property
     def classes(self):
         """Number of outcomes, K."""
@@ -149,8 +166,7 @@ class ProbabilityData:
                 check_finite(x, rows)
         elif self.scale is None:
             raise ValueError(
-                "inputs of uint8 must have a scale before they are a batch; got None. Splits.to "
-                "takes it from the training part."
+                "inputs of uint8 must have the scale that Splits.to gives them; got None."
             )
         if train is not None:
             draws = train.to(device).split([step.draws for step in self.augment], dim=1)
@@ -228,8 +244,7 @@ class Splits:
         shapes = {k: (*part.inputs.shape[1:], part.classes) for k, part in self.parts().items()}
         if len(set(shapes.values())) > 1:
             raise ValueError(
-                "train, val and test must have inputs of one shape and one number of outcomes; got "
-                f"{shapes}."
+                f"train, val and test must have inputs and outcomes of one shape; got {shapes}."
             )
 
     @cached_property

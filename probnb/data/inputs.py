@@ -41,7 +41,7 @@ class Bags:
         self.offsets = ends - self.lengths if offsets is None else np.asarray(offsets)
         if offsets is None and len(ends) and ends[-1] != len(values):
             raise ValueError(
-                f"lengths must add up to the {len(values)} rows of values; they sum to {ends[-1]}."
+                f"lengths must add up to {len(values)}, the rows of values; got {ends[-1]}."
             )
 
     def __len__(self):
@@ -160,18 +160,14 @@ def check_inputs(inputs):
     shape = getattr(inputs, "shape", None)
     kind = str(getattr(inputs, "dtype", None)).removeprefix("torch.")
     if shape is None or len(shape) < 2:
-        raise ValueError(
-            "inputs must be a tensor or an array of shape (n, ...); got "
-            f"{type(inputs).__name__ if shape is None else f'shape {tuple(shape)}'}."
-        )
+        seen = type(inputs).__name__ if shape is None else f"shape {tuple(shape)}"
+        raise ValueError(f"inputs must be a tensor or an array of shape (n, ...); got {seen}.")
     if kind not in ("uint8", "float16", "bfloat16", "float32", "float64"):
         raise ValueError(f"inputs must be uint8 images or floating point; got {kind}.")
     last = len(shape) == 4 and min(shape[1], shape[2]) > 4 and shape[3] in (1, 3, 4)
     if last or (kind == "uint8" and len(shape) != 4):
         seen = f"{tuple(shape)}{', which looks like (n, height, width, channels)' * last}"
-        raise ValueError(
-            f"inputs of {kind} must be of shape (n, channels, height, width); got {seen}."
-        )
+        raise ValueError(f"inputs of {kind} must be (n, channels, height, width); got {seen}.")
     if kind != "uint8" and _in_memory(inputs):
         check_finite(inputs)
     return shape[0]

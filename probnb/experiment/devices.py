@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from unittest import mock
 
 import joblib
@@ -18,11 +18,10 @@ import torch
 from lightning_fabric.plugins.environments import lightning
 from torch import nn
 
-from ..data.base import ProbabilityData, Splits
 from ..training.batches import make_fabric
 from ..validation import check_integer
 
-__all__ = ["Place", "Shared", "can_spread", "check_devices"]
+__all__ = ["Place", "can_spread", "check_devices"]
 
 
 def check_devices(devices, device):
@@ -38,9 +37,7 @@ def check_devices(devices, device):
     check_integer(devices, "devices", minimum=1)
     there = {"cuda": torch.cuda.device_count(), "mps": 1}.get(device, devices)
     if devices > there:
-        raise ValueError(
-            f"devices must be at most {there}, the {device} devices here; got {devices}."
-        )
+        raise ValueError(f"devices must be at most {there}, what {device} has here; got {devices}.")
     return devices
 
 
@@ -115,41 +112,12 @@ class Place:
         return joblib.parallel_config("loky", inner_max_num_threads=threads, mmap_mode="c")
 
 
-class Shared:
-    """Splits whose tensors all processes share: pickled, they would go along with every training.
-
-    Joblib writes an array to memory once, however many calls have it, and maps it in each process.
-    """
-
-    def __init__(self, splits):
-        self.splits, self._packed = splits, None
-
-    def __getstate__(self):
-        if self._packed is None:
-            self._packed = {name: _pack(part) for name, part in self.splits.parts().items()}
-        return self._packed, self.splits.source
-
-    def __setstate__(self, state):
-        parts = {
-            name: ProbabilityData(**known, **{k: torch.from_numpy(v) for k, v in arrays.items()})
-            for name, (known, arrays) in state[0].items()
-        }
-        self.__init__(Splits(**parts, source=state[1]))
-
-
-def _pack(data):
-    known = {f.name: getattr(data, f.name) for f in fields(data)}
-    if not torch.is_tensor(data.inputs) or data.inputs.dtype == torch.bfloat16:
-        return known, {}
-    return known, {"inputs": known.pop("inputs").cpu().numpy()}
-
-
 def _spread(place, train, arguments):
     port = str(lightning.find_free_network_port())
     with place._processes(place.devices):
         if joblib.effective_n_jobs(place.devices) < place.devices:
             raise RuntimeError(
-                f"devices must be 1 where joblib can start no processes; got {place.devices}."
+                f"devices must be 1 where no process can start; got {place.devices}."
             )
         run = joblib.delayed(_run_rank)
         joblib.Parallel(n_jobs=place.devices, batch_size=1)(

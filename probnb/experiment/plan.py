@@ -98,7 +98,7 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     """
     if network is not None and profile.backbone != "none":
         raise ValueError(
-            f"backbone must be none for a task with its own network; got {profile.backbone!r}."
+            f"backbone must be none for a network of one's own; got {profile.backbone!r}."
         )
     if network is None and profile.backbone == "none":
         network = _network("resnet18", width=profile.width, stem=profile.stem)
@@ -166,9 +166,7 @@ def _teachers(method, profile, network, seed):
     for member in range(method.folds * method.repeats or min(row.members, profile.members)):
         job, *others = _candidates(row, profile, network, seed, member)
         if others:
-            raise ValueError(
-                f"teachers must be a row with one candidate; {method.teachers!r} has several."
-            )
+            raise ValueError(f"teachers must be a row with one candidate; got {method.teachers!r}.")
         if method.folds:
             repeat, which = divmod(member, method.folds)
             job = replace(job, fold=(which, method.folds, seed + repeat))

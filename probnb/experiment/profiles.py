@@ -108,8 +108,7 @@ class Profile:
             check_integer(count, "images")
         if len(counts) not in (1, 3):
             raise ValueError(
-                "images must be a number, or three of them for training, validation and test; got "
-                f"{self.images!r}."
+                f"images must be a number, or three (train, val, test); got {self.images!r}."
             )
         check_number(self.learning_rate, "learning_rate", 0, exclusive=True)
         for name, most in {"adversarial": math.inf, "dropout": 1, "weight_decay": math.inf}.items():

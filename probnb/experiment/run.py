@@ -25,7 +25,7 @@ from ..training import losses
 from ..training.batches import device_type, precision_of, predict_logits, probabilities
 from ..training.loop import Fit, fit
 from ..training.targets import Surroundings, teach, without
-from .devices import Place, Shared, can_spread, check_devices
+from .devices import Place, can_spread, check_devices
 from .plan import before, job_key, lineage
 
 __all__ = ["TRAINERS", "load_fit", "run_jobs", "stored_path"]
@@ -116,7 +116,7 @@ def run_jobs(
     again.sort(key=lambda job: job.recipe.patience is not None)  # the longest first
     text = os.environ.get("PROBNB_PROGRESS") == "text"
     make = tqdm.tqdm if text else tqdm.auto.tqdm
-    call, shared = joblib.delayed(_run_job), Shared(splits)
+    call, sent = joblib.delayed(_run_job), replace(splits, report=None)
     show = progress and place.workers == 1 and not text  # epochs, where that makes one bar more
     with make(total=len(again), unit="training", disable=not (progress and again)) as bar:
         for stage in sorted({_depth(job) for job in again}):  # a start before what it starts
@@ -125,7 +125,7 @@ def run_jobs(
                 here, calls, done = replace(place, spread=_few(todo, splits, place)), [], set()
                 for number, job in enumerate(todo):
                     some = {one: work[one] for one in (job, *before(job))}
-                    calls.append(call(job, shared, some, here, number, show, retrain, wait))
+                    calls.append(call(job, sent, some, here, number, show, retrain, wait))
                 for number in here.call(calls):
                     done.add(number)
                     bar.update(number is not None)
@@ -198,7 +198,7 @@ def _few(jobs, splits, place):
     )
 
 
-def _run_job(job, shared, work, place, number, show, retrain, wait):
+def _run_job(job, splits, work, place, number, show, retrain, wait):
     """Train one job, store it, return its number; None where another process is at it."""
     path = work[job].path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +207,7 @@ def _run_job(job, shared, work, place, number, show, retrain, wait):
             if not _finished(job, work, retrain):
                 if place.spread:  # a damaged one is set aside once, not by each process
                     store.load_or_set_aside(_unfinished(job, work))
-                place.run(number, _train, job, shared, work, show and not place.spread)
+                place.run(number, _train, job, splits, work, show and not place.spread)
     except filelock.Timeout:
         return None
     return number
@@ -227,11 +227,11 @@ def _unfinished(job, work):
     return work[job].path.with_suffix(f".{mark[:8]}.partial")
 
 
-def _train(job, shared, work, show, fabric):
+def _train(job, whole, work, show, fabric):
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if fabric.device.type == "cpu" else threads)
     try:
-        path, whole = work[job].path, shared.splits
+        path = work[job].path
         splits = whole if job.fold is None else without(whole, job.fold)
         torch.manual_seed(job.init_seed)
         model = job.network.build(splits.train.inputs)
@@ -251,19 +251,12 @@ def _train(job, shared, work, show, fabric):
         if isinstance(loss, str):
             loss = losses.LOSSES[loss](*strength)
         solver = job.recipe.solver
-        trainer = TRAINERS[solver]
+        how = {"on_epoch": None if show else lambda record: None}
+        if solver == "sgd":  # the other is done within seconds
+            how["checkpoint"] = state
+        trainer, keep = TRAINERS[solver], job.start is not None
         train = pkgutil.resolve_name(trainer) if isinstance(trainer, str) else trainer
-        result = train(
-            model,
-            splits,
-            job.recipe,
-            loss,
-            targets,
-            fabric,
-            checkpoint=state if solver == "sgd" else None,  # the other is done within seconds
-            on_epoch=None if show else lambda record: None,
-            keep_start=job.start is not None,
-        )
+        result = train(model, splits, job.recipe, loss, targets, fabric, keep_start=keep, **how)
         if fabric.is_global_zero:
             _store(work[job], result, splits, _sums(job, work))
             for kind in ("partial", "memory"):  # also of other code, which gave up

@@ -404,10 +404,7 @@ def evaluate(y_true, y_prob, p=None, weights=None, votes=None):
 def refuse_beside_data(**given):
     """Refuse what a data set holds itself, or has no answer to."""
     if given := [name for name, value in given.items() if value is not None]:
-        raise ValueError(
-            f"{', '.join(given)} must be None beside a data set, whose own columns of truth, "
-            "weights and clusters count; name them where it is made."
-        )
+        raise ValueError(f"{', '.join(given)} must be None beside a data set, which has its own.")
 
 
 def evaluate_sample(sample, names):
@@ -498,7 +495,7 @@ def check_classes(p_hat, y, names=("y_prob", "y_true")):
     wrong = ~np.isin(y, np.arange(p_hat.shape[1]))
     if wrong.any():
         raise ValueError(
-            f"{names[1]} must hold outcomes 0 to {p_hat.shape[1] - 1}; got {y[wrong][0].item()!r}."
+            f"{names[1]} must hold outcomes 0 to {p_hat.shape[1] - 1}; got {y[wrong][0]}."
         )
     return p_hat, y.astype(np.int64)
 
@@ -520,6 +517,6 @@ def check_distributions(p, name="y_prob", least=1):
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{name} must be in [0, 1] and sum to 1 in each row; got {p[row].tolist()}, row {row}."
+            f"{name} must hold probabilities that sum to 1; got {p[row]} in row {row}."
         )
     return p

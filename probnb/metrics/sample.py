@@ -158,9 +158,7 @@ def check_row_weights(weights, n, name="weights"):
         return None, None
     weights = check_weights(weights, name)
     if len(weights) != n:
-        raise ValueError(
-            f"{name} must have one value for each of the {n} rows; got {len(weights)}."
-        )
+        raise ValueError(f"{name} must have a value for each of {n} rows; got {len(weights)}.")
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])
     kept = weights > 0
     weights = weights[kept]

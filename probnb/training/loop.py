@@ -277,9 +277,7 @@ def _check_model(model, data):
             return
         reason = f"it returns shape {tuple(logits.shape)}"
     shapes = " and ".join(str(tuple(part.shape)) for part in batch)
-    raise ValueError(
-        f"model must turn a batch of inputs {shapes} into logits (2, {data.classes}); {reason}."
-    )
+    raise ValueError(f"model must turn inputs {shapes} into logits (2, {data.classes}); {reason}.")
 
 
 def _make_scheduler(optimizer, recipe):

@@ -217,9 +217,7 @@ def left_out(splits, fold):
     """
     which, of, seed = fold
     if not 0 <= which < of or of < 2:
-        raise ValueError(
-            f"fold must be (which, of, seed) with 0 <= which < of and of at least 2; got {fold!r}."
-        )
+        raise ValueError(f"fold must be (which, of, seed), 0 <= which < of, 2 <= of; got {fold!r}.")
     train, n = splits.train, len(splits.train)
     units = np.arange(n)
     if train.groups is not None and not np.isin(train.groups, splits.val.groups).any():

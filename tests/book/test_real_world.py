@@ -474,5 +474,5 @@ def test_a_backbone_sees_maps_and_nothing_else():
     features = PROFILES["features"]
     assert get_task("weather").network(features, None) is None
     own = get_task("collision").network(features, None)
-    with pytest.raises(ValueError, match="backbone must be none for a task with its own network"):
+    with pytest.raises(ValueError, match="backbone must be none for a network of"):
         plan(["ce"], features, network=own)

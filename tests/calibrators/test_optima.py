@@ -207,7 +207,7 @@ def test_weights_of_rows(name, seed):
 def test_weights_that_are_wrong_are_named():
     s, y = [-1.0, 0, 1, 2], [0, 1, 0, 1]
     for weights, message in [
-        ([1, 1, 1], "sample_weight must have one value for each of the 4 rows; got 3"),
+        ([1, 1, 1], "sample_weight must have a value for each of 4 rows; got 3"),
         ([1, 1, 1, -1], "sample_weight must be finite and at least 0; got -1 in row 3"),
         ([1, 0, 1, 0], "one class only"),
     ]:

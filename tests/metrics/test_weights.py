@@ -175,7 +175,7 @@ def test_null_band_with_weights():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1], "weights must have one value for each of the 2 rows; got 1"),
+        ([1], "weights must have a value for each of 2 rows; got 1"),
         ([1, -1], "weights must be finite and at least 0; got -1 in row 1"),
         ([np.nan, 1], "weights must be finite and at least 0; got nan in row 0"),
         ([0, 0], "weights must have a value above 0; all 2 are zero"),

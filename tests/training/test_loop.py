@@ -324,7 +324,7 @@ def test_kept_calibration_epochs_are_counted():
 @pytest.mark.parametrize("shape", [(20, 1, 8, 8), (20, 7)])
 def test_data_that_a_network_cannot_take_are_refused_in_their_own_words(shape):
     part = ProbabilityData(torch.rand(shape), torch.arange(20) % 2)
-    with pytest.raises(ValueError, match="model must turn a batch of inputs"):
+    with pytest.raises(ValueError, match="model must turn inputs"):
         train(splits=Splits(part, part, part, "wrong"))
 
 
