@@ -20,29 +20,20 @@ RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finit
 
 
 class Numbers:
-    """What formulas are made of, in NumPy; others have the same names."""
+    """What formulas are made of, in NumPy; others have the same names.
 
-    expit, log_expit, lines = staticmethod(expit), staticmethod(log_expit), staticmethod(np.interp)
+    Besides the functions of those names: a `number` of the formula, `lines` through points, `dot`
+    as the sum of columns times factors, a `curve` of `QuadraticCalibration` or `SplineCalibration`.
+    """
 
-    @staticmethod
-    def number(x):
-        """A number of the formula."""
-        return x
-
-    @staticmethod
-    def dot(z, factors):
-        """The sum of the columns times their factors."""
-        return z @ factors
+    expit, log_expit, lines, dot = map(staticmethod, (expit, log_expit, np.interp, np.matmul))
+    number = staticmethod(lambda x: x)
+    curve = staticmethod(lambda calibrator, x: calibrator.curve(x))
 
     @staticmethod
     def steps(x, edges, values, side="right"):
         """The value of the step that x is on; on an edge the one that is at this side of it."""
         return values[np.searchsorted(edges, x, side)]
-
-    @staticmethod
-    def curve(calibrator, x):
-        """A curve of `QuadraticCalibration` or `SplineCalibration`."""
-        return calibrator.curve(x)
 
 
 def probability(calibrator, z, s, do):

@@ -1,20 +1,16 @@
-"""Steps and curves beyond the paper's: Venn-Abers, a parabola, a natural cubic spline.
-
-And the way back: `crossing` finds the log-odds at which a calibrated probability is reached.
-"""
+"""Steps and curves beyond the paper's: Venn-Abers, a parabola, a natural cubic spline."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.interpolate import BSpline
-from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
-from ..validation import check_integer, check_number
+from ..validation import check_integer
 from .base import Calibrator, Numbers, cross_fit_folds, fit_rising, log_loss
 from .maps import fit_slope
 
-__all__ = ["QuadraticCalibration", "SplineCalibration", "VennAbers", "crossing"]
+__all__ = ["QuadraticCalibration", "SplineCalibration", "VennAbers"]
 
 CHOICE_ROWS = 100_000
 """Rows on which a number of knots is chosen at most."""
@@ -291,62 +287,3 @@ def _columns(log_odds, knots, degree):
     slope = BSpline(places, np.repeat(np.eye(k), joined, 0) if degree == 2 else np.eye(2), degree)
     curves = slope.antiderivative()(inside) + slope(inside) * (z - inside)[:, None]
     return np.column_stack([curves, np.ones(len(z))])
-
-
-def crossing(calibrator, threshold, mean=None):
-    """Find the lowest log-odds at which the calibrated probability reaches a threshold.
-
-    Parameters
-    ----------
-    calibrator : estimator
-        A fitted one of `probnb.calibrators`, or None for no calibration.
-    threshold : float
-        A probability, in (0, 1).
-    mean : float, optional
-        Mean of both columns of logits, for Platt scaling of two columns, which may read it; others
-        do not.
-
-    Returns
-    -------
-    float
-        The log-odds s below which the probability is lower than `threshold`, and from which on it
-        is at least that, as far as the map rises (histogram binning may fall in between). Infinite
-        where it is never reached, minus infinity where it is never missed.
-
-    Raises
-    ------
-    ValueError
-        If the map falls from end to end, or depends on a mean that is not given.
-
-    Examples
-    --------
-    >>> from probnb.calibrators import TemperatureScaling
-    >>> fitted = TemperatureScaling().fit([-1.0] * 4 + [1.0] * 4, [0, 0, 0, 1, 1, 1, 1, 0])
-    >>> round(crossing(fitted, 0.75), 6), crossing(None, 0.5)
-    (1.0, 0.0)
-    """
-    check_number(threshold, "threshold", 0, 1, exclusive=True)
-    if calibrator is None:
-        return float(logit(threshold))
-    coef = np.ravel(getattr(calibrator, "coef_", 0.0))
-    if mean is None and len(coef) == 2 and abs(coef.sum()) > 1e-9 * np.abs(coef).max():
-        raise ValueError(
-            "mean must be given: this Platt scaling reads both logits, so that no log-odds alone "
-            "reach a threshold. Fit it to log-odds, or give the mean of both logits."
-        )
-
-    def p(s):
-        two = calibrator.n_features_in_ == 2
-        columns = np.outer(s, [-0.5, 0.5]) + (mean or 0) if two else s[:, None]
-        return calibrator._both(columns, s)[:, 1]
-
-    ends = np.geomspace(1e-12, 1e150, 3000)
-    s = np.union1d(np.append(ends, -ends), [0.0, *getattr(calibrator, "edges_", ())])
-    if np.diff(p(s[[0, -1]])) < -1e-9:
-        raise ValueError("calibrator must rise; the probabilities of this one fall.")
-    while (above := p(s) >= threshold).any() and not above[0]:
-        low, high = s[above.argmax() - 1 :][:2]
-        if not low < (low / 2 + high / 2) < high:
-            return float(high)
-        s = np.linspace(low, high, 1001)
-    return -np.inf if above[0] else np.inf

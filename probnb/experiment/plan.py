@@ -106,14 +106,12 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     if profile.tune:
         network = _network("pretrained", backbone=profile.backbone, layers=profile.layers, **head)
     network = network or _network("mlp", **head)
-    return {
-        name: [
-            job
-            for member in range(min(rows[name].members, profile.members))
-            for job in _candidates(rows[name], profile, network, seed, member)
-        ]
-        for name in methods
-    }
+    jobs = {}
+    for name in methods:
+        members = range(min(rows[name].members, profile.members))
+        each = (_candidates(rows[name], profile, network, seed, member) for member in members)
+        jobs[name] = [job for candidates in each for job in candidates]
+    return jobs
 
 
 def before(job):
@@ -196,14 +194,13 @@ def _recipe(method, profile, settings, seed, member):
     """The recipe of a row: the profile's, and what the row says of its own."""
     if method.recipe.get("solver") == "convex":  # which uses nothing of a profile
         return Recipe(**method.recipe)
+    shared = {k: getattr(profile, k) for k in ("batch_size", "plateau_patience", "weight_decay")}
     usual = Recipe(
         epochs=profile.finetune_epochs,
-        batch_size=profile.batch_size,
         learning_rate=settings.get("finetune_learning_rate", 1e-2),
         schedule=profile.finetune_schedule,
-        plateau_patience=profile.plateau_patience,
-        weight_decay=profile.weight_decay,
         seed=seed,
+        **shared,
     )
     if method.start is not None:
         return replace(usual, **method.recipe)

@@ -21,14 +21,7 @@ from ..metrics.sample import weighted_mean
 from .plan import configuration
 from .profiles import PROFILES
 
-__all__ = [
-    "Results",
-    "StoredRun",
-    "collect",
-    "on_test",
-    "read_results",
-    "write_results",
-]
+__all__ = ["Results", "StoredRun", "collect", "on_test", "read_results", "write_results"]
 
 TABLES = ("predictions", "chosen", "epochs")
 PARTS = ("val", "test")

@@ -25,6 +25,7 @@ from ..calibrators import logits_from_probabilities
 from ..data.base import ProbabilityData
 from ..experiment.results import difference, identity
 from ..pretrained.backbone import portable
+from ..report.decide import crossing
 from ..training.batches import full_precision, make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 from .card import model_card
@@ -185,10 +186,10 @@ class KeptModel:
     def crossing(self, threshold, mean=None):
         """Return the log-odds (of an ensemble's mean) from which on at least `threshold` is said.
 
-        See `probnb.calibrators.crossing`, which has the rest: without a calibrator, the log-odds
+        See `probnb.report.decide.crossing`, which has the rest: without a calibrator, the log-odds
         of the threshold.
         """
-        return calibrators.crossing(self.calibrator, threshold, mean)
+        return crossing(self.calibrator, threshold, mean)
 
     def networks(self):
         """Return the network of each member, in float32 whatever precision it was kept in."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.special import logit
 
 from ..metrics.registry import benefit_rows
 from ..settings import check_numbers
 from ..text import Markdown
+from ..validation import check_number
 from .judge import mean_of
 from .tell import _cell, show_table
 from .understand import PLAIN
@@ -89,3 +91,62 @@ def show_decisions(curve):
         lines[f"{t:g}: {name}"] = _cell(*value[:3]), _cell(*value[3:6], sign="+") + told, counts
     heads = ["net benefit", "more than all or none", "acted on"]
     return show_table(pd.DataFrame.from_dict(lines, orient="index", columns=heads))
+
+
+def crossing(calibrator, threshold, mean=None):
+    """Find the lowest log-odds at which the calibrated probability reaches a threshold.
+
+    Parameters
+    ----------
+    calibrator : estimator
+        A fitted one of `probnb.calibrators`, or None for no calibration.
+    threshold : float
+        A probability, in (0, 1).
+    mean : float, optional
+        Mean of both columns of logits, for Platt scaling of two columns, which may read it; others
+        do not.
+
+    Returns
+    -------
+    float
+        The log-odds s below which the probability is lower than `threshold`, and from which on it
+        is at least that, as far as the map rises (histogram binning may fall in between). Infinite
+        where it is never reached, minus infinity where it is never missed.
+
+    Raises
+    ------
+    ValueError
+        If the map falls from end to end, or depends on a mean that is not given.
+
+    Examples
+    --------
+    >>> from probnb.calibrators import TemperatureScaling
+    >>> fitted = TemperatureScaling().fit([-1.0] * 4 + [1.0] * 4, [0, 0, 0, 1, 1, 1, 1, 0])
+    >>> round(crossing(fitted, 0.75), 6), crossing(None, 0.5)
+    (1.0, 0.0)
+    """
+    check_number(threshold, "threshold", 0, 1, exclusive=True)
+    if calibrator is None:
+        return float(logit(threshold))
+    coef = np.ravel(getattr(calibrator, "coef_", 0.0))
+    if mean is None and len(coef) == 2 and abs(coef.sum()) > 1e-9 * np.abs(coef).max():
+        raise ValueError(
+            "mean must be given: this Platt scaling reads both logits, so that no log-odds alone "
+            "reach a threshold. Fit it to log-odds, or give the mean of both logits."
+        )
+
+    def p(s):
+        two = calibrator.n_features_in_ == 2
+        columns = np.outer(s, [-0.5, 0.5]) + (mean or 0) if two else s[:, None]
+        return calibrator._both(columns, s)[:, 1]
+
+    ends = np.geomspace(1e-12, 1e150, 3000)
+    s = np.union1d(np.append(ends, -ends), [0.0, *getattr(calibrator, "edges_", ())])
+    if np.diff(p(s[[0, -1]])) < -1e-9:
+        raise ValueError("calibrator must rise; the probabilities of this one fall.")
+    while (above := p(s) >= threshold).any() and not above[0]:
+        low, high = s[above.argmax() - 1 :][:2]
+        if not low < (low / 2 + high / 2) < high:
+            return float(high)
+        s = np.linspace(low, high, 1001)
+    return -np.inf if above[0] else np.inf

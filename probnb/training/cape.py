@@ -19,10 +19,7 @@ from ..validation import check_choice, check_integer, check_number, check_pair
 __all__ = ["Calibrated", "HeldOut", "p_emp_bin", "p_emp_cells", "p_emp_kernel"]
 
 CAPE = {
-    "printed": {
-        "bin": {"every": 2, "phase": 0},
-        "kernel": {"every": 2, "phase": 0, "sigma": 0.05},
-    },
+    "printed": {"bin": {"every": 2, "phase": 0}, "kernel": {"every": 2, "phase": 0, "sigma": 0.05}},
     "released": {
         "bin": {"every": 3, "phase": 2},
         "kernel": {"every": 4, "phase": 3, "sigma": 0.0707, "neighbours": 200},

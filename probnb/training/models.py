@@ -102,11 +102,7 @@ class MLP(nn.Module):
         return self.layers(x.flatten(1))
 
 
-NETWORKS = {
-    "resnet18": ResNet18,
-    "mlp": MLP,
-    "pretrained": "probnb.pretrained.backbone:Pretrained",
-}
+NETWORKS = {"resnet18": ResNet18, "mlp": MLP, "pretrained": "probnb.pretrained.backbone:Pretrained"}
 """Networks by name, each a class or where one is, so that a package which few need is not loaded
 before it is asked for; what `network` takes besides is any class of the same kind."""
 

@@ -1,13 +1,21 @@
-"""Net benefit and decision curves: by hand, against a bootstrap, and what is refused."""
+"""Net benefit, decision curves and the log-odds of a threshold: by hand, and what is refused."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit, logit
 
+from probnb.calibrators import (
+    CALIBRATORS,
+    HistogramBinning,
+    PlattScaling,
+    TemperatureScaling,
+    VennAbers,
+)
 from probnb.metrics import net_benefit
 from probnb.plots import decision_figure
 from probnb.report import check_table, draw_example
-from probnb.report.decide import decision_curve, show_decisions
+from probnb.report.decide import crossing, decision_curve, show_decisions
 from probnb.settings import check_numbers
 
 
@@ -105,3 +113,64 @@ def test_one_number_or_several(given):
 def test_what_is_no_number_is_named(given):
     with pytest.raises(ValueError, match=r"threshold must be a finite number in \(0, 1\); got"):
         check_numbers(given, "threshold", 0, 1, exclusive=True)
+
+
+def drawn(seed, n):
+    rng = np.random.default_rng(seed)
+    s = 2 * rng.normal(size=n)
+    return s, (rng.random(n) < expit(s)).astype(int)
+
+
+RISING = [name for name in CALIBRATORS if not name.startswith("dirichlet")]
+
+
+@pytest.mark.parametrize("name", RISING)
+@pytest.mark.parametrize("threshold", [0.02, 0.2, 0.5, 0.77])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_crossing_is_where_the_threshold_is_reached(name, threshold, columns):
+    s, y = drawn(6, 400)
+    s = s.round(1)
+    X = s if columns == 1 else np.column_stack([-s / 2, s / 2])
+    fit = CALIBRATORS[name]().fit(X, y)
+    at = crossing(fit, threshold)
+
+    def p(x):
+        return fit.predict_proba([x] if columns == 1 else [[-x / 2, x / 2]])[0, 1]
+
+    if np.isinf(at):
+        assert (p(-1e9) >= threshold) if at < 0 else (p(1e9) < threshold)
+    else:
+        assert p(at + 1e-12) >= threshold > p(at - 1e-9)
+
+
+def test_crossing_closed_forms():
+    s, y = drawn(7, 1000)
+    t = TemperatureScaling().fit(s, y)
+    platt = PlattScaling().fit(s, y)
+    for threshold in (1e-6, 0.3, 0.9):
+        assert crossing(t, threshold) == pytest.approx(t.temperature_ * logit(threshold), rel=1e-9)
+        line = (logit(threshold) - platt.intercept_[0]) / platt.coef_[0, 0]
+        assert crossing(platt, threshold) == pytest.approx(line, rel=1e-9)
+    assert crossing(None, 0.75) == pytest.approx(np.log(3))
+    bins = HistogramBinning(bins=3).fit([0.0, 1, 2, 3, 4, 5], [0, 1, 0, 1, 1, 1])  # 1/2, 1/2, 1
+    assert (crossing(bins, 0.3), crossing(bins, 0.6)) == (-np.inf, 3.5)
+    assert crossing(VennAbers().fit(s, y), 1 - 1e-9) == np.inf
+
+
+def test_crossing_says_what_it_cannot_answer():
+    s, y = drawn(8, 500)
+    with pytest.raises(ValueError, match="calibrator must rise"):
+        crossing(PlattScaling().fit(-s, y), 0.5)
+    both = np.column_stack([0.2 * s**2 - s, 0.1 * s**2 + s])
+    platt = PlattScaling().fit(both, y)
+    with pytest.raises(ValueError, match="mean must be given"):
+        crossing(platt, 0.5)
+    at = crossing(platt, 0.5, mean=0.3)
+    assert platt.predict_proba([[0.3 - at / 2, 0.3 + at / 2]])[0, 1] == pytest.approx(0.5)
+    with pytest.raises(ValueError, match=r"threshold must be a finite number in \(0"):
+        crossing(None, 1.0)
+
+
+def test_a_mean_is_nothing_to_a_map_of_log_odds():
+    fitted = PlattScaling().fit(np.linspace(-2, 3, 40), np.arange(40) % 3 > 0)
+    assert crossing(fitted, 0.5, mean=2.0) == crossing(fitted, 0.5)
