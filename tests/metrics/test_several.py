@@ -65,7 +65,7 @@ def test_expected_brier_is_the_distance_and_what_nothing_changes():
         ([0, 1], [[0.5, 0.5]], r"y_true must be of shape \(1,\)"),
         ([3], [[0.2, 0.3, 0.5]], "outcomes 0 to 2; got 3"),
         ([0.5], [[0.2, 0.3, 0.5]], "outcomes 0 to 2"),
-        ([0], [[0.2, 0.3, 0.6]], "sum to 1 in each row; got .* row 0"),
+        ([0], [[0.2, 0.3, 0.6]], "sum to 1; got .* row 0"),
         ([0], [[-0.2, 0.6, 0.6]], "sum to 1"),
         ([0], [[np.nan, 0.5, 0.5]], "sum to 1"),
         ([0], [0.2, 0.8], r"of shape \(n, K\)"),

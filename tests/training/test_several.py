@@ -120,9 +120,9 @@ def test_two_columns_are_the_usual_vector():
     assert part.outcomes.shape == (20,) and part.classes == 2 and part.probabilities.shape == (20,)
     assert table(20, 0, 3).outcomes.shape == (20, 3)
     assert table(20, 0, 3).take([4, 2]).outcomes.shape == (2, 3)
-    with pytest.raises(ValueError, match="outcomes must sum to 1 in each row"):
+    with pytest.raises(ValueError, match="outcomes must hold probabilities that sum to 1"):
         replace(part, outcomes=np.ones((20, 3)))
-    with pytest.raises(ValueError, match="one number of outcomes"):
+    with pytest.raises(ValueError, match="inputs and outcomes of one shape"):
         Splits(part, part, table(20, 0, 3), "x")
 
 
