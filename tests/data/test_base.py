@@ -126,7 +126,7 @@ def test_bags_are_padded_and_masked():
         ({"inputs": IMAGES.long()}, "inputs must be uint8 images or floating point; got .*int64"),
         ({"inputs": IMAGES.bool()}, "inputs must be uint8 images or floating point"),
         ({"inputs": IMAGES.permute(0, 2, 3, 1)}, "looks like .n, height, width, channels."),
-        ({"inputs": IMAGES[:, 0]}, "inputs of uint8 must be of shape"),
+        ({"inputs": IMAGES[:, 0]}, "inputs of uint8 must be .n, channels"),
         ({"inputs": [1, 2, 3]}, "inputs must be a tensor or an array"),
         ({"inputs": torch.full((30, 2), float("inf"))}, "inputs must be finite; .* in row 0"),
     ],

@@ -51,20 +51,19 @@ def network(seed=0):
     return ResNet18(4, "small")
 
 
-def train(
-    recipe=None, targets=None, checkpoint=None, on_epoch=lambda row: None, splits=SPLITS, **kw
-):
+def train(recipe=None, model=None, splits=SPLITS, precision=None, **options):
+    options = {"on_epoch": lambda row: None, "fabric": make_fabric("cpu", precision)} | options
     recipe = recipe or Recipe(epochs=4, batch_size=32)
-    return fit(
-        network(),
-        splits,
-        recipe,
-        targets=targets,
-        checkpoint=checkpoint,
-        on_epoch=on_epoch,
-        fabric=make_fabric("cpu"),
-        **kw,
-    )
+    return fit(model or network(), splits, recipe, **options)
+
+
+def linear(columns=3):
+    torch.manual_seed(0)
+    return nn.Linear(columns, 2)
+
+
+def thrice(part):
+    return Splits(part, part, part, "x")
 
 
 def same(a, b):
@@ -94,20 +93,14 @@ def test_learns_and_keeps_the_epoch_with_the_lowest_validation_cross_entropy():
 
 
 def test_history_has_truth_based_metrics_where_truth_is_known():
-    row = train(Recipe(epochs=1, batch_size=32)).history[-1]
-    assert {"train_ce", "val_ce", "mse_p", "kl_p", "brier", "auc", "seconds"} <= set(row)
     result = train(Recipe(epochs=1, batch_size=32))
+    row = result.history[-1]
+    assert {"train_ce", "val_ce", "mse_p", "kl_p", "brier", "auc", "seconds"} <= set(row)
     p_hat = result.logits["last_test"].double().softmax(1)[:, 1]
     assert row["bias"] == pytest.approx(float(p_hat.mean() - SPLITS.test.outcomes.mean()))
     unknown = replace(SPLITS, test=replace(SPLITS.test, probabilities=None))
     row = train(Recipe(epochs=1, batch_size=32), splits=unknown).history[-1]
     assert "mse_p" not in row and "brier" in row
-
-
-def test_same_seed_same_numbers_other_seed_other_numbers():
-    recipe = Recipe(epochs=2, batch_size=32)
-    assert same(train(recipe), train(recipe))
-    assert not same(train(recipe), train(replace(recipe, seed=1)))
 
 
 def test_averaged_weights_are_the_exponential_average_of_every_step():
@@ -124,9 +117,7 @@ def test_averaged_weights_are_the_exponential_average_of_every_step():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim.swa_utils.AveragedModel, "update_parameters", note)
         recipe = Recipe(epochs=1, batch_size=50, averaging=0.8, learning_rate=0.01)
-        result = fit(
-            model, SPLITS, recipe, fabric=make_fabric("cpu", "32-true"), on_epoch=lambda row: None
-        )
+        result = train(recipe, model, precision="32-true")
     assert len(seen) == 4
     for name in start:
         expected = seen[0][name]
@@ -148,7 +139,7 @@ def test_interrupted_training_ends_with_the_same_numbers(tmp_path, schedule, tar
     recipe = Recipe(
         epochs=5, batch_size=32, schedule=schedule, plateau_patience=1, averaging=averaging
     )
-    whole = train(recipe, targets)
+    whole = train(recipe, targets=targets)
     for stop in (2, 4):
 
         def interrupt(row, stop=stop):
@@ -156,17 +147,19 @@ def test_interrupted_training_ends_with_the_same_numbers(tmp_path, schedule, tar
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            train(recipe, targets, tmp_path / "run", interrupt)
-    resumed = train(recipe, targets, tmp_path / "run")
-    assert same(whole, resumed)
+            train(recipe, targets=targets, checkpoint=tmp_path / "run", on_epoch=interrupt)
+    resumed = train(recipe, targets=targets, checkpoint=tmp_path / "run")
+    assert same(whole, resumed) and not same(whole, train(replace(recipe, seed=1), targets=targets))
     assert without_time(whole.history) == without_time(resumed.history)
 
 
 def test_patience_stops_early_and_the_last_epoch_is_kept_apart():
     recipe = Recipe(epochs=40, batch_size=32, patience=2)
-    result = train(recipe)
+    result = train(recipe, targets=Calibrated("bin", every=2))
     assert len(result.history) - 1 == min(result.best_epoch + 2, 40) < 40
     assert not torch.equal(result.logits["best_test"], result.logits["last_test"])
+    kept = [row["calibration"] for row in result.history[1 : result.best_epoch + 1]]
+    assert result.calibration_epochs == sum(kept) == result.best_epoch // 2
 
 
 def test_plateau_halves_the_rate_and_cosine_lowers_it_as_planned():
@@ -190,19 +183,10 @@ def test_the_adversarial_step_goes_uphill():
     """One step by hand: the gradients of the loss, and of the loss where it has risen, add up."""
     x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
     part = ProbabilityData(x, y)
-    torch.manual_seed(0)
-    model = nn.Linear(3, 2)
+    model = linear()
     start = [p.detach().clone() for p in model.parameters()]
-    recipe = Recipe(
-        epochs=1, batch_size=64, learning_rate=0.1, momentum=0, weight_decay=0, adversarial=0.3
-    )
-    result = fit(
-        model,
-        Splits(part, part, part, "x"),
-        recipe,
-        fabric=make_fabric("cpu", "32-true"),
-        on_epoch=lambda row: None,
-    )
+    recipe = Recipe(epochs=1, batch_size=64, momentum=0, weight_decay=0, adversarial=0.3)
+    result = train(recipe, model, thrice(part), "32-true")
     loss = lambda x, w, b: CrossEntropy()(x @ w.T + b, y.float())  # noqa: E731
     w, b = (p.requires_grad_() for p in start)
     x.requires_grad_()
@@ -223,10 +207,8 @@ def test_float_inputs_of_any_shape_train_as_they_are():
         return ProbabilityData(x, (torch.tensor(rng.random(n)) < p).float(), p)
 
     splits = Splits(part(400), part(200), part(200), "linear")
-    torch.manual_seed(0)
     recipe = Recipe(epochs=15, batch_size=32, learning_rate=0.05)
-    fabric = make_fabric("cpu", "32-true")
-    result = fit(nn.Linear(5, 2), splits, recipe, fabric=fabric, on_epoch=lambda row: None)
+    result = train(recipe, linear(5), splits, "32-true")
     assert result.history[result.best_epoch]["mse_p"] < 0.01
 
 
@@ -240,11 +222,6 @@ def test_a_last_batch_of_one_joins_the_batch_before_it():
     assert np.isfinite(train(Recipe(epochs=1, batch_size=2), splits=splits).val_ce)
 
 
-def test_one_training_row_is_refused():
-    with pytest.raises(ValueError, match="at least 2 rows"):
-        train(splits=replace(SPLITS, train=blobs(1)))
-
-
 def test_divergence_is_named():
     with pytest.raises(FloatingPointError, match="learning_rate=1e\\+20"):
         train(Recipe(epochs=3, batch_size=32, learning_rate=1e20))
@@ -256,14 +233,8 @@ def test_a_fine_tuning_may_keep_its_start():
     for rate, kept in ((1.0, True), (1e-3, False)):
         model = network()
         model.load_state_dict(start.weights)
-        result = fit(
-            model,
-            SPLITS,
-            Recipe(epochs=2, batch_size=32, learning_rate=rate),
-            fabric=make_fabric("cpu"),
-            on_epoch=lambda row: None,
-            keep_start=True,
-        )
+        recipe = Recipe(epochs=2, batch_size=32, learning_rate=rate)
+        result = train(recipe, model, keep_start=True)
         lower = min(row["val_ce"] for row in result.history[1:])
         assert (result.best_epoch == 0) == (lower >= result.history[0]["val_ce"])
         if kept:
@@ -293,9 +264,8 @@ def test_weights_that_read_only_padding_stay_as_they_are_made(precision):
     taps = model.layer4[0].conv1.weight  # its map is one pixel: only the middle tap reads
     start = taps.detach().clone()
     recipe = Recipe(epochs=6, batch_size=32, learning_rate=0.02, weight_decay=0, momentum=0)
-    fabric = make_fabric("cpu", precision)
     for _ in range(2):  # a second training of the same network finds the first one's hooks
-        fit(model, SPLITS, recipe, fabric=fabric, on_epoch=lambda row: None)
+        train(recipe, model, precision=precision)
     same = (taps == start).all(0).all(0)
     assert same.sum() == 8 and not same[1, 1]
 
@@ -315,17 +285,11 @@ def test_taps_that_read_images_are_not_touched(padding, shape):
     torch.testing.assert_close(found, plain.weight.grad)
 
 
-def test_kept_calibration_epochs_are_counted():
-    result = train(Recipe(epochs=5, batch_size=32, learning_rate=0.01), Calibrated("bin", every=2))
-    kept = [row["calibration"] for row in result.history[1 : result.best_epoch + 1]]
-    assert result.calibration_epochs == sum(kept) == result.best_epoch // 2
-
-
 @pytest.mark.parametrize("shape", [(20, 1, 8, 8), (20, 7)])
 def test_data_that_a_network_cannot_take_are_refused_in_their_own_words(shape):
     part = ProbabilityData(torch.rand(shape), torch.arange(20) % 2)
     with pytest.raises(ValueError, match="model must turn inputs"):
-        train(splits=Splits(part, part, part, "wrong"))
+        train(splits=thrice(part))
 
 
 @pytest.mark.parametrize("width", [1, 4, 8])
@@ -337,14 +301,7 @@ def test_narrow_networks_train_in_any_precision(width):
     if width < 8:
         strides = model.layer2[1].conv1.weight.stride()
         assert strides == torch.empty(model.layer2[1].conv1.weight.shape).stride()
-    result = fit(
-        model,
-        SPLITS,
-        Recipe(epochs=1, batch_size=32),
-        fabric=make_fabric("cpu", "32-true"),
-        on_epoch=lambda row: None,
-    )
-    assert np.isfinite(result.val_ce)
+    assert np.isfinite(train(Recipe(epochs=1, batch_size=32), model, precision="32-true").val_ce)
 
 
 def test_weights_count_like_repeated_rows():
@@ -354,21 +311,9 @@ def test_weights_count_like_repeated_rows():
     y = torch.arange(40) % 2
     weights = torch.where(torch.arange(40) < 10, 2.0, 1.0)
     twice = torch.cat([torch.arange(40), torch.arange(10)])
-    results = []
-    for part in (
-        ProbabilityData(x, y, weights=weights),
-        ProbabilityData(x[twice], y[twice]),
-    ):
-        torch.manual_seed(0)
-        results.append(
-            fit(
-                nn.Linear(3, 2),
-                Splits(part, part, part, "w"),
-                Recipe(epochs=3, batch_size=64),
-                fabric=make_fabric("cpu", "32-true"),
-                on_epoch=lambda row: None,
-            )
-        )
+    parts = ProbabilityData(x, y, weights=weights), ProbabilityData(x[twice], y[twice])
+    recipe = Recipe(epochs=3, batch_size=64)
+    results = [train(recipe, linear(), thrice(part), "32-true") for part in parts]
     for a, b in zip(results[0].history, results[1].history):
         for name in ("val_ce", "brier", "ece", "auc", "bias"):
             assert a[name] == pytest.approx(b[name], rel=1e-5, abs=1e-7), name
@@ -380,16 +325,9 @@ def test_a_batch_without_weight_takes_no_step():
     weights = torch.zeros(64)
     weights[5] = 1.0  # of two batches one has no weight, whichever the order
     part = ProbabilityData(x, torch.arange(64) % 2, weights=weights)
-    torch.manual_seed(0)
-    model, recipe = nn.Linear(3, 2), Recipe(epochs=3, batch_size=32, momentum=0, weight_decay=0)
+    model, recipe = linear(), Recipe(epochs=3, batch_size=32, momentum=0, weight_decay=0)
     start = {k: v.clone() for k, v in model.state_dict().items()}
-    result = fit(
-        model,
-        Splits(part, part, part, "x"),
-        recipe,
-        fabric=make_fabric("cpu", "32-true"),
-        on_epoch=lambda row: None,
-    )
+    result = train(recipe, model, thrice(part), "32-true")
     assert all(np.isfinite(row["train_ce"]) for row in result.history[1:])
     model.load_state_dict(start)
     for _ in range(3):
@@ -402,34 +340,12 @@ def test_a_batch_without_weight_takes_no_step():
         torch.testing.assert_close(result.weights[name], value)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"epochs": 0},
-        {"batch_size": 1},
-        {"learning_rate": 0},
-        {"learning_rate": float("nan")},
-        {"momentum": -1},
-        {"schedule": "linear"},
-        {"patience": 0},
-    ],
-)
-def test_bad_recipe(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        Recipe(**options)
-
-
 def test_bad_device():
     with pytest.raises(ValueError, match="device must be one of auto, cuda, mps, cpu"):
         device_type("gpu")
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="device must be available"):
             device_type("cuda")
-
-
-def test_data_must_have_matching_rows():
-    with pytest.raises(ValueError, match="outcomes must have the 3 rows"):
-        ProbabilityData(torch.zeros(3, 1), torch.zeros(2))
 
 
 def test_apples_gpu_is_not_trained_on(monkeypatch):
@@ -454,3 +370,14 @@ def test_weights_count_in_the_metrics_of_several_outcomes():
         result = fit(nn.Linear(3, 3), splits, Recipe(epochs=1), on_epoch=lambda row: None)
         briers.append(result.history[-1]["brier"])
     assert briers[0] == pytest.approx(briers[1], rel=1e-5)
+
+
+WRONG = {"batch_size": 1, "learning_rate": float("nan"), "momentum": -1, "schedule": "linear"}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_recipe(name):
+    with pytest.raises(ValueError, match=name):
+        Recipe(**{name: WRONG[name]})
+    with pytest.raises(ValueError, match="patience"):
+        Recipe(patience=0)
