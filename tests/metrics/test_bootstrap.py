@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-import probnb.metrics
 from probnb.metrics import METRICS, auc, bootstrap, evaluate
 
 
@@ -108,25 +107,6 @@ def test_difference_is_paired():
     assert list(gap.columns) == ["difference", "std", "low", "high", "p"]
 
 
-def test_same_seed_same_numbers_whatever_the_company():
-    y, predictions, p = make()
-    alone = bootstrap(y, {"m1": predictions["m1"]}, p, replicates=30, seed=9)
-    together = bootstrap(y, predictions, p, replicates=30, seed=9)
-    np.testing.assert_allclose(alone.samples[:, 0], together.samples[:, 1], rtol=1e-13)
-    other = bootstrap(y, predictions, p, replicates=30, seed=10)
-    assert np.all(other.samples[..., 0] != together.samples[..., 0])
-
-
-def test_groups_widen_the_interval_of_dependent_rows():
-    rng = np.random.default_rng(0)
-    days = np.repeat(np.arange(40), 25)
-    y = np.repeat(rng.integers(0, 2, 40), 25)  # one outcome a day
-    p_hat = np.full(1000, 0.4)
-    rows = bootstrap(y, {"a": p_hat}, metrics=["brier"]).std().iloc[0, 0]
-    grouped = bootstrap(y, {"a": p_hat}, metrics=["brier"], groups=days).std().iloc[0, 0]
-    assert grouped == pytest.approx(5 * rows, rel=0.15)  # sqrt(25)
-
-
 @pytest.mark.filterwarnings("ignore:auc is NaN")
 def test_resamples_of_one_class_leave_auc_out():
     y = np.array([1, 0, 0, 0, 0])
@@ -139,12 +119,6 @@ def test_resamples_of_one_class_leave_auc_out():
     all_ones = bootstrap(np.ones(5), {"a": p_hat}, replicates=10)
     assert np.isnan(all_ones.std().loc["a", "auc"])
     assert np.isfinite(all_ones.std().loc["a", "brier"])
-
-
-def test_infinite_divergence_only_where_drawn():
-    y, p, p_hat = [0, 1, 1], [0.5, 0.5, 0.5], [0.0, 0.5, 0.5]
-    samples = bootstrap(y, {"a": p_hat}, p, replicates=50, metrics=["kl_p"]).samples.ravel()
-    assert set(samples) == {0.0, np.inf}
 
 
 def test_data_frames_and_chosen_metrics():
@@ -187,7 +161,3 @@ def test_unknown_method_in_a_difference():
         result.difference("m0", "m3")
     with pytest.raises(ValueError, match="level must be"):
         result.interval(95)
-
-
-def test_reachable_from_metrics():
-    assert probnb.metrics.bootstrap.__module__ == "probnb.metrics.resampling"

@@ -4,7 +4,6 @@ import torch
 from torch.nn import functional as F
 
 from probnb.training.losses import (
-    LOSSES,
     MMCE,
     CrossEntropy,
     EntropyRegularised,
@@ -107,15 +106,6 @@ def test_minimum_of_a_proper_loss_is_the_probability(loss):
     y = torch.tensor([1.0] * 3 + [0.0] * 7, dtype=torch.float64)
     values = [float(loss(row.expand(10, 2), y)) for row in logits]
     assert q[np.argmin(values)] == pytest.approx(0.3)
-
-
-def test_names():
-    assert {name: type(kind()).__name__ for name, kind in LOSSES.items()} == {
-        "ce": "CrossEntropy",
-        "focal": "Focal",
-        "entropy": "EntropyRegularised",
-        "mmce": "MMCE",
-    }
 
 
 def test_targets_beyond_certainty_are_for_cross_entropy_that_was_told_so():

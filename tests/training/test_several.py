@@ -55,13 +55,6 @@ def test_two_outcomes_are_the_binary_case(digits, bins):
         np.testing.assert_array_equal(p_emp_cells(both(p), y, bins, w)[:, 1], expected)
 
 
-def test_the_two_examples_that_once_differed():
-    p, y = [0.014, 0.137, 0.456], [0, 0, 1]
-    np.testing.assert_allclose(p_emp_rest(both(p), y, 2)[:, 1], [0, 0.5, 0.5])
-    p, y = [0.1, 0.2, 0.3], [0, 1, 0]
-    np.testing.assert_allclose(p_emp_cells(both(p), y, 2)[:, 1], p_emp_bin(p, y, 2))
-
-
 def test_cells_hold_their_own_mean_outcome():
     found = p_emp_cells(P_HAT, Y, 4)
     np.testing.assert_allclose(found.sum(1), 1)
