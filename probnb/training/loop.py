@@ -221,8 +221,8 @@ def train_one_epoch(fabric, model, optimizer, data, soft, loss, recipe, epoch, a
         fabric.backward(loss(logits, target, weights))
         if recipe.adversarial:  # the gradients of the two losses add up
             shifted = (x + recipe.adversarial * x.grad.sign()).detach()
-            logits = batches.gather(fabric, model(shifted, *rest), len(rows))
-            fabric.backward(loss(logits, target, weights))
+            worse = batches.gather(fabric, model(shifted, *rest), len(rows))
+            fabric.backward(loss(worse, target, weights))
         optimizer.step()
         if average is not None:
             average.update_parameters(model.module)

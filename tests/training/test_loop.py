@@ -193,6 +193,9 @@ def test_the_adversarial_step_goes_uphill():
     (gradient,) = torch.autograd.grad(loss(x, w, b), x)
     worse = (x + 0.3 * gradient.sign()).detach()
     assert loss(worse, w, b) > loss(x, w, b)
+    assert result.history[1]["train_ce"] == pytest.approx(
+        float(loss(x, w, b))
+    )  # of rows as they are
     steps = torch.autograd.grad(loss(x.detach(), w, b) + loss(worse, w, b), (w, b))
     for name, before, step in zip(("weight", "bias"), start, steps):
         torch.testing.assert_close(result.weights[name], before.detach() - 0.1 * step)
