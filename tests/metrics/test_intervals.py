@@ -62,12 +62,6 @@ def test_effective_rows():
     np.testing.assert_allclose(effective_rows(w, [0, 1, 4]), [1, 3, 2])
 
 
-def test_five_zeros_leave_an_upper_bound_above_zero():
-    low, high = proportion_interval([0], [5])
-    assert low[0] == 0
-    assert high[0] == pytest.approx(1 - 0.025 ** (1 / 5))  # closed form for no ones
-
-
 def test_clopper_pearson_against_scipy():
     for count in (1, 7, 40):
         ones = np.arange(count + 1)

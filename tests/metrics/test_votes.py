@@ -42,18 +42,6 @@ def test_bias_of_the_entropy_is_within_its_bound_and_reaches_it(n):
     np.testing.assert_allclose(values, values[::-1], atol=1e-12)
 
 
-def test_bias_is_far_below_that_of_plain_entropy_of_miller_and_madow_and_of_zhang():
-    n, k = 9, np.arange(10)
-    plain = entr(k / n) + entr(1 - k / n)
-    madow = plain + ((k > 0) & (k < n)) / (2 * n)
-    j = np.arange(1, n)[:, None]
-    zhang = ((P * (1 - P) ** j + (1 - P) * P**j) / j).sum(axis=0)
-    bias = check_votes([0], [n]).bias()[0]
-    assert bias < 0.004
-    for mean in (expectation(plain), expectation(madow), zhang):
-        assert np.abs(mean - ENTROPY).max() > 6 * bias
-
-
 def test_no_table_has_a_smaller_bias():
     values, bias = table(lambda v: v.entropy(), 4), check_votes([0], [4]).bias()[0]
     rng = np.random.default_rng(0)

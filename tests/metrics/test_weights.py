@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,20 +105,6 @@ def test_rows_of_weight_zero_are_not_there(data):
         )
 
 
-@given(rows(1))
-def test_weighted_scores_equal_scikit_learn(data):
-    y, p_hat, _, w = data
-    w = w / 7
-    with warnings.catch_warnings(action="ignore"):
-        values = evaluate(y, p_hat, weights=w)
-    assert values["brier"] == pytest.approx(
-        sklearn.metrics.brier_score_loss(y, p_hat, sample_weight=w), abs=1e-14
-    )
-    if 0 < y.sum() < len(y):
-        peer = sklearn.metrics.roc_auc_score(y, p_hat, sample_weight=w)
-        assert values["auc"] == pytest.approx(peer, abs=1e-12)
-
-
 def test_weighted_bins_by_hand():
     # half of the weight lies on the first row: two bins cut behind it
     table = reliability_bins([1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6], 2, weights=[3, 1, 1, 1])
@@ -185,11 +170,3 @@ def test_null_band_with_weights():
 def test_bad_weights_are_named(name, weights, message):
     with pytest.raises(ValueError, match=message):
         METRICS[name].function([0, 1], [0.2, 0.7], weights=weights)
-
-
-def test_one_class_of_any_weights_has_no_auc():
-    rng = np.random.default_rng(3)
-    for outcome in (0, 1):
-        with pytest.warns(RuntimeWarning, match="auc is NaN"):
-            values = evaluate(np.full(20, outcome), rng.random(20), weights=rng.random(20))
-        assert np.isnan(values["auc"])
