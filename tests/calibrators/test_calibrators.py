@@ -139,7 +139,7 @@ def test_vector_one_column_and_two_columns_agree(Calibrator):
 @pytest.mark.parametrize(
     "X, y, match",
     [
-        (np.zeros((4, 3)), [0, 1, 0, 1], "got 3 columns"),
+        (np.zeros((4, 3)), [0, 1, 0, 1], "one of log-odds; got 3"),
         ([0, 1, np.nan, 2], [0, 1, 0, 1], "NaN"),
         ([0, 1, np.inf, 2], [0, 1, 0, 1], "infinity"),
         ([0, 1, 2, 3], [0, 1, 2, 1], "Only binary classification"),
