@@ -13,12 +13,15 @@ import dataclasses
 import datetime
 import functools
 import hashlib
+import inspect
 import io
 import json
 import linecache
 import os
 import platform
+import re
 import subprocess
+import sys
 import types
 import uuid
 import warnings
@@ -252,7 +255,7 @@ def fingerprint(job, augment=(), root=None):
     """
     taught = getattr(job.targets, "calibrator", None) is not None
     files = (*TRAINS, "calibrators/*.py") if taught else TRAINS
-    parts = [_files(files, Path(root or ROOT))]
+    parts = [_files(files, Path(root or ROOT)), *_replaced(files)]
     for value in (job.loss, job.targets, job.network.kind, *augment):
         parts += [] if isinstance(value, str) else _own(value)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -262,6 +265,26 @@ def fingerprint(job, augment=(), root=None):
 def _files(patterns, root):
     paths = [path for pattern in patterns for path in sorted(root.glob(pattern))]
     return "\n".join(f"{path.relative_to(root)}\n{_plain(path.read_text())}" for path in paths)
+
+
+def _replaced(patterns):
+    """What stands in memory where the library's files define something else."""
+    found = []
+    for path in (path for pattern in patterns for path in sorted(ROOT.glob(pattern))):
+        module = sys.modules.get(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
+        for name in _defined(path) if module else ():
+            value = getattr(module, name, None)
+            members = vars(value).values() if isinstance(value, type) else [value]
+            for one in map(inspect.unwrap, filter(callable, members)):
+                code = getattr(one, "__code__", None)
+                if code and not code.co_filename.startswith((module.__file__, "<")):
+                    found.append(f"{module.__name__}.{name} {code.co_code.hex()}")
+    return found
+
+
+@functools.cache
+def _defined(path):
+    return re.findall(r"^(?:class|def) (\w+)", path.read_text(), re.MULTILINE)
 
 
 def _own(value):

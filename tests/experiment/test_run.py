@@ -577,6 +577,27 @@ class Helped:
 """
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "probnb.training.losses.Focal.__call__",
+        "probnb.training.losses._columns",
+        "probnb.training.loop.train_one_epoch",
+        "probnb.training.loop._check_model",  # decorated
+        "probnb.training.cape.p_emp_bin",
+        "probnb.training.batches.cut",
+        "probnb.data.base.ProbabilityData.batch",
+    ],
+)
+def test_what_is_replaced_in_memory_is_part_of_the_fingerprint(place, monkeypatch):
+    (job,) = planner.plan(["ce"], make_profile("smoke"))["ce"]
+    before = fingerprint(job)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, lambda *args, **settings: None)
+        assert fingerprint(job) != before
+    assert fingerprint(job) == before
+
+
 @pytest.mark.parametrize("what", ["loss", "targets", "network", "augment"])
 def test_code_of_ones_own_is_part_of_the_fingerprint(tmp_path, monkeypatch, what):
     """With all of the file that it is in: what it calls there trains too."""
