@@ -194,7 +194,7 @@ def outcome(read):
 
 def alike(why, refused):
     """Whether both read, or refuse for one reason; of several wrong files either may be named."""
-    start = "cannot be read as a table: Expected"
+    start = "cannot be read as a table: "
     return why == refused or (
         why and refused and why.startswith(start) and refused.startswith(start)
     )
