@@ -44,7 +44,7 @@ LIMIT = 256 * 2**20
 """Bytes of one file, unpacked: no photograph is larger, a decompression bomb is."""
 
 LINKED = "a link to a folder"
-PACKED_LINK = "a link in an archive: unpack it and give the folder"
+PACKED_LINK = "a symbolic link in an archive: unpack it and give the folder"
 
 HIDDEN = re.compile(
     r"(^|/)(\.|(__MACOSX|__pycache__|_temporary|_delta_log|@eaDir|#recycle|\$RECYCLE\.BIN)/)",
@@ -77,8 +77,8 @@ class Listing:
         files may be added while it is read); of a name that an archive has twice the last counts,
         as when unpacking.
     skipped : dict of str to str
-        What is never read, and why: links that lead out or to a folder or lie in an archive,
-        files of more than 256 MiB, devices.
+        What is never read, and why: links that lead out or to a folder, symbolic ones in an
+        archive, files of more than 256 MiB, devices.
     """
 
     root: str
@@ -310,13 +310,19 @@ def _problem(file, root):
 
 
 def _tar(path):
+    seen = {}
     with tarfile.open(path) as archive:
         for member in archive:
+            name, size = posixpath.normpath(member.name), member.size
             problem = None if member.isfile() else "neither a file nor a link"
-            problem = PACKED_LINK if member.islnk() or member.issym() else problem
+            problem = PACKED_LINK if member.issym() else problem
+            if member.islnk():  # another name of a file that comes before it, as tar packs copies
+                target = posixpath.normpath(member.linkname)
+                size, problem = seen.get(target, (0, "a link to no file"))
+            seen[name] = size, problem
             read = lambda member=member: archive.extractfile(member).read()  # noqa: E731
             if not member.isdir():
-                yield posixpath.normpath(member.name), member.size, problem, read
+                yield name, size, problem, read
         if isinstance(archive.fileobj, io.BufferedReader):  # a cut between files passes for the end
             archive.fileobj.seek(-1024, os.SEEK_END)
             if any(archive.fileobj.read()):

@@ -168,22 +168,31 @@ def test_a_link_in_a_folder_is_what_it_leads_to_or_named(tmp_path, monkeypatch):
     assert match_names(["out.jpg"], listing) == ([None], ["a link that leads out"])
 
 
-def test_a_link_in_an_archive_is_named_and_not_read(tmp_path):
+def test_a_symbolic_link_in_an_archive_is_named_and_not_read(tmp_path):
     """In a zip the link was the picture."""
-    kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE)
-    hard = member("hard.jpg", type=kinds[1], linkname="a.jpg")
-    soft = [member(name, type=kinds[0], linkname=target) for name, target in LINKS.items()]
-    (tmp_path / "tar").write_bytes(tar_of(CONTENT.items(), [hard, *soft]))
+    soft = [member(name, type=tarfile.SYMTYPE, linkname=to) for name, to in LINKS.items()]
+    (tmp_path / "tar").write_bytes(tar_of(CONTENT.items(), soft))
     (tmp_path / "zip").write_bytes(zip_of(CONTENT.items()))
     with zipfile.ZipFile(tmp_path / "zip", "a") as archive:
         for name, target in LINKS.items():
             info = zipfile.ZipInfo(name)
             info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
             archive.writestr(info, target)
-    for kind, more in (("tar", {"hard.jpg"}), ("zip", set())):
-        found, skipped = everything(tmp_path / kind)
-        assert found == CONTENT and skipped.keys() == LINKS.keys() | more
-        assert set(skipped.values()) == {"a link in an archive: unpack it and give the folder"}
+    why = dict.fromkeys(LINKS, "a symbolic link in an archive: unpack it and give the folder")
+    for kind in ("tar", "zip"):
+        assert everything(tmp_path / kind) == (CONTENT, why)
+
+
+def test_a_hard_link_in_a_tar_is_the_file_again_and_goes_round_no_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LIMIT", 10)
+    contents = {"a.jpg": b"as it is", "big.jpg": b"eleven more"}
+    targets = {"b.jpg": "a.jpg", "c.jpg": "b.jpg", "d.jpg": "big.jpg", "e.jpg": "none.jpg"}
+    hard = [member(name, type=tarfile.LNKTYPE, linkname=to) for name, to in targets.items()]
+    (tmp_path / "tar").write_bytes(tar_of(contents.items(), hard))
+    found, skipped = everything(tmp_path / "tar")
+    assert found == dict.fromkeys(("a.jpg", "b.jpg", "c.jpg"), b"as it is")
+    large = "11 bytes are more than the 10 allowed"
+    assert skipped == {"big.jpg": large, "d.jpg": large, "e.jpg": "a link to no file"}
 
 
 OWN = ["_DSC0001.JPG", "cats/_MG_1.jpeg", "trash/a.jpg", "_cats/a.png", "a._b.TIF", "tmp/b.webp"]
