@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.special import expit
-from scipy.stats import kstwobign
+from scipy.stats import ks_2samp
 
 from ..calibrators import CALIBRATORS, from_dict, logits_from_probabilities, to_dict
 from ..metrics.resampling import draw_weights
@@ -152,7 +152,7 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
             raise ValueError(f"rate must be in (0, 1); that of {count:,} new rows seems {rate:g}.")
         low, high = rate_interval((m.predict(drawn), r) for m, r in _again(table, fit, rng))
         kept.fitted["estimate"] = {"rows": count, "low": low, "high": high}
-        kept.fitted["alike"] = _alike(x, table, drawn, rate)
+        kept.fitted["alike"] = _alike(x, table, drawn, rate, rng)
     if rate is not None:
         kept = replace(kept, rates=(old, check_number(rate, "rate", 0, 1, exclusive=True)))
     return kept if chosen or kept.rates else None, gains, why
@@ -168,16 +168,12 @@ def _again(table, fit, rng):
             yield fit(weights)
 
 
-def _alike(x, table, new, rate):
+def _alike(x, table, new, rate, rng):
     """Kolmogorov and Smirnov's p-value that predictions are those of such rows at another rate."""
     weights = np.where(table.y == 1, rate / table.share, (1 - rate) / (1 - table.share))
     weights = weights if table.weight is None else weights * table.weight
-    order, at = np.argsort(x), np.sort(np.concatenate([x, new]))
-    up_to = np.append(0, np.cumsum(weights[order])) / weights.sum()
-    ours, theirs = (np.searchsorted(held, at, side="right") for held in (x[order], np.sort(new)))
-    gap = np.abs(up_to[ours] - theirs / len(new)).max()
-    n = effective_rows(weights)[0]
-    return float(kstwobign.sf(gap * np.sqrt(n * len(new) / (n + len(new)))))
+    chosen = rng.random(len(x)) < weights / weights.max()  # a sample at that rate
+    return float(ks_2samp(x[chosen], new, method="asymp").pvalue)
 
 
 def _check_enough(table, name):
