@@ -34,7 +34,7 @@
 # | `outcomes` | CSV or Parquet, one image a row: `path`, and `y`, which is 0 or 1. Left out, each outcome has a folder of its own: `-p images pets -p positive dogs` |
 # | optional columns | `group`, what images share (a patient, a day, a scene); `split`, your own division into train, val and test; `weight`; `p`, the probability where it is known. Other names are parameters: `-p y died -p group patient` |
 # | `mirror` | `True` if a mirrored image has the same outcome: it doubles the data |
-# | `backbone` | `lite0`, a network that has seen ImageNet, from whose features seconds of training go further than minutes from random weights; any other of timm's, or a file of weights; `none`. The usual choice for images of 64 pixels and more is `lite0`. With `-p profile finetune` it is trained too, which wants a GPU |
+# | `backbone` | `lite0`, a network that has seen ImageNet, from whose features seconds of training go further than minutes from random weights; `lite2`, whose features [are better](appendix-features) and take longer; any other of timm's, or a file of weights; `none`. The usual choice for images of 64 pixels and more is `lite0`. With `-p profile finetune` it is trained too, which wants a GPU |
 # | `show_images` | `True` to see some of your images in the report, with what the model looks at; else only drawn ones are shown |
 # | `size` | 96, say, if what matters is small: the usual profile is quick and looks at small images; `cpu` and `paper` take longer and see more |
 #
@@ -418,10 +418,10 @@ print(shlex.join(["python", "-m", "probnb", "predict", place, "new_images/"]))
 # `predict` flags what is unlike the training images, in the column `unlike_training`: their features lie further
 # from the mean of the training images, by Mahalanobis' distance with a shrunk covariance {cite}`ledoit2004`, than
 # those of 99 % of validation images. Of held-out images like these one in a hundred is flagged. Of what a model of
-# photographed faces was shown, it flags all noise and all animals and vehicles, most faces whose parts are shuffled,
-# covered or inverted, fewer that lie on their side, and hardly any that hang upside down, are cut at the eyes or come
-# from another collection: no flag does not mean that the model may be believed. Of an ensemble, `lowest_member` and
-# `highest_member` say how far its networks are apart.
+# photographed faces was shown, it flags all noise, all animals and vehicles and faces whose parts are shuffled, most
+# that are covered, inverted or lie on their side, and hardly any that hang upside down or come from another collection
+# ([the table](appendix-unlike)): no flag does not mean that the model may be believed. Of an ensemble, `lowest_member`
+# and `highest_member` say how far its networks are apart.
 
 # %% [markdown]
 # ## What it looks at

@@ -11,7 +11,8 @@ from scipy.stats import spearmanr
 
 from probnb.calibrators import CALIBRATORS
 from probnb.metrics import difference, holm
-from probnb_book import claims, costs, evidence
+from probnb.metrics.differences import proportion_interval
+from probnb_book import claims, costs, evidence, storage
 from probnb_book import results as tables
 from probnb_book.claims.statistics import of_run, true_slope
 from probnb_book.published import published
@@ -206,3 +207,43 @@ def test_how_many_trainings_it_would_take(best):
     check_power(apart)
     with pytest.raises(AssertionError):
         check_power(apart.assign(std=1.5 * apart["std"]))
+
+
+def test_features_that_pay():
+    rows = storage.read(ROOT / "results", "features", "logistic")
+    assert (rows.groupby(["images", "backbone", "size", "mirror", "scenario"]).size() == 10).all()
+    keys = ["images", "backbone", "size", "mirror"]
+    wide = rows.pivot_table("mse_p", keys, ["scenario", "seed"]).sort_index()
+    faces = wide.loc[9728].dropna(axis=1)
+    change = 100 * (faces / faces.loc["lite0", 128, False] - 1).T.groupby("scenario").mean()
+    larger = change["lite2", 128, True]
+    said("takes some seven per cent off the error of lite0, for three times the work")
+    assert -7.5 < larger.mean() < -6.5 and (larger < -3.5).all()
+    each = rows.groupby(["backbone", "size", "mirror"])["cpu_seconds_each"].first()
+    assert 2.5 < each["lite2", 128, True] / each["lite0", 128, False] < 3.5
+    said("The mirror image alone takes two off")
+    assert -3 < change["lite0", 128, True].mean() < -1.5
+    said("lite0 gains a little, and nothing beyond")
+    assert change["lite0", 192, True].mean() < change["lite0", 224, True].mean()
+    assert change["lite0", 192, True].mean() < change["lite0", 128, True].mean() - 1
+    said("None of it comes near a Linear error of one with a single head")
+    linear = 100 * wide["linear"].mean(axis=1)
+    assert linear.min() > 1.1
+    said("more faces do as much as all of this")
+    assert linear[23317, "lite0", 128, False] < linear[9728].min()
+
+
+def test_what_is_flagged():
+    flags = storage.read(ROOT / "results", "features", "flags").set_index(["layers", "rule"])
+    rate = flags.pivot(columns="pictures", values="flagged")
+    kept, last = rate.loc["stages", "Mahalanobis"], rate.loc["last", "Mahalanobis"]
+    said("and one in a hundred of held-out faces")
+    low, high = proportion_interval(kept["held out"] * 956, 956)
+    assert low < 0.01 < high
+    no_faces = ["CIFAR-10", "uniform", "gaussian", "one grey", "shuffled"]
+    assert (kept[no_faces] == 1).all()
+    assert (kept[["covered", "inverted", "on its side", "eyes"]] > 0.8).all()
+    said("does not see noise")
+    assert last["gaussian"] < 0.1 and last["one grey"] == 0
+    said("No rule sees faces upside down or from another collection")
+    assert (rate[["upside down", "FER+"]] < 0.2).all(axis=None)
