@@ -248,23 +248,8 @@ interactive.seeds(pretrained, pairs)
 # Student's interval over ten seeds.
 
 # %% tags=["hide-input"]
-from probnb.metrics.differences import clustered_mean
-
 fits = storage.read(runs_dir.parent / "results", "features", "logistic")
-if len(fits):
-    same, keys = ["images", "scenario", "seed"], ["images", "backbone", "size", "mirror"]
-    first = fits.query("backbone == 'lite0' and size == 128 and not mirror")[[*same, "mse_p"]]
-    fits = fits.merge(first, on=same, suffixes=("", "_first"))
-    fits["change"] = 100 * (fits["mse_p"] / fits["mse_p_first"] - 1)
-
-    def cell(rows):
-        _, _, low, high = clustered_mean(rows["change"].to_numpy())
-        return f"{100 * rows['mse_p'].mean():.2f} [{low:+.0f}, {high:+.0f}]"
-
-    shown = fits.groupby([*keys, "scenario"])[["mse_p", "change"]].apply(cell).unstack()
-    seconds = fits.groupby(keys)["cpu_seconds_each"].first()
-    shown.insert(0, "ms an image", (1000 * seconds).round(1))
-    tables.show(shown.fillna("").rename_axis(columns=None))
+tables.show(tables.features_table(fits)) if len(fits) else None
 
 # %% [markdown]
 # (appendix-unlike)=
