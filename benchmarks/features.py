@@ -22,7 +22,7 @@ from scipy.linalg import eigh
 
 from probnb.images.files import list_files, read_files
 from probnb.pretrained.backbone import Backbone
-from probnb.training.logistic import PENALTIES
+from probnb.pretrained.logistic import PENALTIES
 from probnb_book.data.faces import PAPER_SIZES, age_from_name
 from probnb_book.scenarios import SCENARIOS, probability
 
@@ -94,7 +94,7 @@ def extract(folder, contents, name, size, view):
 def fit(x, y, x_val, y_val, x_test):
     """Fit logistic regression to each column of y for each penalty; keep the best on validation.
 
-    The problem of `probnb.training.logistic`, all scenarios at once: Newton's steps with the
+    The problem of `probnb.pretrained.logistic`, all scenarios at once: Newton's steps with the
     Hessian of the first, for which the mean outcome stands, in the features' eigenvectors. Returns
     of each column the validation cross entropy, the penalty and the test logits.
     """
