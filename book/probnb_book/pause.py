@@ -25,8 +25,8 @@ def fine_tunings(runs, folders=()):
 
     Parameters
     ----------
-    runs : DataFrame
-        From `probnb.experiment.evidence.find`.
+    runs : DataFrame or None
+        From `probnb_book.evidence.find`.
     folders : iterable of path-like, default=()
         Folders of results whose study ``pause`` is added.
 
@@ -35,7 +35,7 @@ def fine_tunings(runs, folders=()):
     DataFrame
         `COLUMNS`, with ``outcomes``, the epochs on outcomes so far, and ``error``, MSE_p times 100.
     """
-    parts = [_of_run(line) for line in runs.itertuples()]
+    parts = [] if runs is None else [_of_run(line) for line in runs.itertuples()]
     parts += [storage.read(folder, "pause", "pause") for folder in folders]
     table = pd.concat(parts, ignore_index=True)[COLUMNS].sort_values(COLUMNS[:7])
     on_outcomes = (table["epoch"] > 0) & (table["calibration"] == 0)

@@ -21,6 +21,7 @@ from .notebook import results_path
 TRAINED = {
     "ablations": ".ablations.study",
     "cifar10": ".cifar10.study",
+    "interleaved": ".interleaved",
     "real_world": ".real_world.study",
 }
 """Chapters whose results are made from a shell, by a module with ``arguments`` and ``train``."""
