@@ -248,7 +248,7 @@ interactive.seeds(pretrained, pairs)
 # Student's interval over ten seeds.
 
 # %% tags=["hide-input"]
-fits = storage.read(runs_dir.parent / "results", "features", "logistic")
+fits = storage.read(folders[0], "features", "logistic")
 tables.show(tables.features_table(fits)) if len(fits) else None
 
 # %% [markdown]
@@ -262,7 +262,7 @@ tables.show(tables.features_table(fits)) if len(fits) else None
 # noise. No rule sees faces upside down or from another collection.
 
 # %% tags=["hide-input"]
-flags = storage.read(runs_dir.parent / "results", "features", "flags")
+flags = storage.read(folders[0], "features", "flags")
 if len(flags):
     shown = flags.pivot_table("flagged", "pictures", ["layers", "rule"], sort=False)
     tables.show((100 * shown).round().astype(int).rename_axis(index=None, columns=["", ""]))
