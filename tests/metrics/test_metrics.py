@@ -197,6 +197,14 @@ def test_evaluate_order_and_truth():
     assert tuple(evaluate(y, p)) == tuple(METRICS)[2:]
 
 
+def test_ks_curves_end_at_the_means():
+    y, p = np.array([0, 1, 1, 0]), np.array([0.5, 0.5, 0.9, 0.1])
+    sigma, observed, predicted = ks_curves(y, p)
+    assert sigma.tolist() == [0.1, 0.5, 0.9]
+    assert observed == pytest.approx([0, 0.25, 0.5])
+    assert predicted == pytest.approx([0.025, 0.275, 0.5])
+
+
 # Peers that answer otherwise, which is why these errors are our own --------------------
 
 
