@@ -226,7 +226,7 @@ print(f"{run.record['cpu_seconds']:.0f} processor seconds; the record is in {run
 # best, whose *gap* is less than its standard error *se*, the plainest is taken. The learning curve is one
 # training at each size: another seed would move its points a little.
 
-# %%
+# %% tags=["this-run"]
 import probnb
 from probnb_book.images import learning_curve, verdicts
 
@@ -244,7 +244,7 @@ points, differences = learning_curve(
 answers = verdicts(splits, choice, differences, seed)
 answers.style.set_properties(**{"text-align": "left"})
 
-# %% tags=["hide-input"]
+# %% tags=["this-run", "hide-input"]
 from probnb.methods import METHODS
 
 choice.rename(lambda name: METHODS[name].label).round(4)
@@ -321,7 +321,7 @@ if example and "logistic" in methods:
 # The same report as that of {doc}`evaluate`, which explains every table, on the test images' predictions
 # by the models as they can be kept, which are written to `test.csv` beside the run's record.
 
-# %%
+# %% tags=["this-run"]
 from probnb import store
 from probnb.experiment.results import on_test
 from probnb.report import check_table, make_report
@@ -335,10 +335,10 @@ table = check_table(frame)
 report = make_report(table, "CE early-stop", min(15, len(table.y)), replicates, seed)
 report.in_short()
 
-# %% tags=["hide-input"]
+# %% tags=["this-run", "hide-input"]
 report.show("metrics")
 
-# %% tags=["hide-input"]
+# %% tags=["this-run", "hide-input"]
 report.show("pairs")
 
 # %% mystnb={"image": {"alt": "Reliability diagram of each row on the test images: observed frequency against predicted probability by bin, over a histogram of the predictions."}} tags=["hide-input"]
@@ -346,13 +346,13 @@ from probnb.plots import reliability_grid
 
 axes = reliability_grid(table.y, table.predictions, p=table.p, weights=table.weight)
 
-# %% tags=["hide-input"]
+# %% tags=["this-run", "hide-input"]
 report.show("calibration")
 
-# %% tags=["hide-input"]
+# %% tags=["this-run", "hide-input"]
 report.show("groups")
 
-# %% tags=["hide-input"]
+# %% tags=["this-run", "hide-input"]
 report.show("gains")
 
 # %% [markdown]
@@ -361,7 +361,7 @@ report.show("gains")
 # What the models are worth to somebody who acts from some probability on, with `-p threshold 0.2` (see
 # {doc}`evaluate`); the kept model's `crossing` says to which logit that corresponds.
 
-# %% tags=["hide-input"]
+# %% tags=["this-run", "hide-input"]
 from probnb.report.decide import decision_curve, show_decisions
 
 decided = decision_curve(table, threshold)

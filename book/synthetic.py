@@ -337,8 +337,6 @@ def verdicts(result, stored):
         pairs += [(name, "ce_finetuned") for name in names if name.startswith("cape")]
     for name, base in pairs:
         here = compare([result], name, base, "mse_p").text()
-        if name in kept_start and base == "ce":
-            here = "kept its start"
         seeds = evidence.compare(stored, name, base, "mse_p") if len(stored) else None
         word = ""
         if seeds is not None and not np.isnan(seeds.low):

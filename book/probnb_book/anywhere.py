@@ -16,13 +16,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from html import unescape
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+from bs4 import BeautifulSoup
 
 from probnb import store
 from probnb.experiment.plan import plan
@@ -78,9 +78,15 @@ def _listed(value):
 
 
 def verdicts(page):
-    """Return the words of a built page's tables: its cells that hold no digit, in their order."""
-    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", page, re.DOTALL)
-    words = (unescape(re.sub(r"<[^>]+>", "", cell)).strip() for cell in cells)
+    """Return the words of a built page's tables: its cells that hold no digit, in their order.
+
+    What a page reports of the networks that it has itself just trained, in a cell tagged
+    ``this-run``, is a figure in words (which row this run chose), and as free to differ as one.
+    """
+    soup = BeautifulSoup(page, "html.parser")
+    for cell in soup.select(".tag_this-run"):
+        cell.decompose()
+    words = (cell.get_text().strip() for cell in soup.find_all(["td", "th"]))
     return [word for word in words if re.search("[A-Za-z]", word) and not re.search(r"\d", word)]
 
 

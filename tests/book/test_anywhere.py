@@ -28,6 +28,21 @@ def test_verdicts_are_the_cells_without_a_digit():
     ]
 
 
+def test_what_a_page_has_just_trained_is_a_figure_in_words():
+    chosen = f'<div class="cell tag_hide-input tag_this-run"><div>{PAGE}</div></div>'
+    page = chosen.format("deep ensemble") + f'<div class="cell">{PAGE.format("lower")}</div>'
+    assert anywhere.verdicts(page) == ["row", "CaPE", "lower"]
+
+
+def test_only_the_page_of_a_users_own_images_reports_its_run_in_words():
+    tagged = {
+        path.stem
+        for path in (anywhere.ROOT / "book").glob("*.py")
+        if '"this-run"' in path.read_text(encoding="utf-8")
+    }
+    assert tagged == {"images"}
+
+
 def test_a_word_that_differs_is_told_and_a_number_is_not():
     same = {"AVX2": {"a": ["lower"], "b": []}, "SSE4.1": {"a": ["lower"], "b": []}}
     assert anywhere.differing(same) == []
