@@ -8,6 +8,11 @@ A seed is kept in the study ``ladder`` of the folder of results after each of it
 ran elsewhere is added to it by ``python -m probnb_book keep``: a seed's table ``NAME.parquet`` in a
 folder ``ladder`` with its record ``NAME.json`` beside it, or, from another folder of results, the
 whole study ``ladder.parquet``; seeds of the same name are replaced, all others stay.
+
+With a GPU, the paper's size, after a minute that says how fast and how repeatable it is::
+
+    pytest -s benchmarks/test_device.py
+    python -m probnb_book.ladder 200 UTKFace.tar.gz --seeds 0 1 2 3 4 --device cuda
 """
 
 from __future__ import annotations
@@ -122,7 +127,7 @@ def train(job, splits, start, fabric, folder, name):
         tensors, meta = store.load(done)
         return store.part(tensors, "weights."), store.part(tensors, "logits."), meta["history"]
     torch.manual_seed(job.init_seed)
-    model = job.network.build(splits.train.inputs)
+    model = job.network.build(splits.train.inputs).to(fabric.device)  # where its average is too
     average, seen = None, {"own": []}
     if start is not None:
         model.load_state_dict(start)
@@ -190,12 +195,12 @@ def _resume(between, beside, average, seen):
     return True
 
 
-def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=False):
+def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=False, device="cpu"):
     """Train what one seed of a rung needs, and write what is finished after each training."""
     setting = RUNGS[rung]
     name = "-".join([rung, scenario, *(["mirrored"] if mirror else []), f"seed{seed}"])
     splits = load_faces(scenario, data_dir, setting.size, seed=seed, mirror=mirror)
-    fabric = make_fabric("cpu", setting.precision)
+    fabric = make_fabric(device, setting.precision)
     table = pd.concat(
         pd.DataFrame(
             {"split": part, "id": data.ids, "y": data.outcomes.int(), "p": data.probabilities}
@@ -248,6 +253,7 @@ def main(arguments=None):
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--fresh", action="store_true", help="labels drawn afresh as well")
     parser.add_argument("--mirror", action="store_true", help="only cross entropy, faces mirrored")
+    parser.add_argument("--device", default="cpu", choices=["auto", "cpu", "cuda", "mps"])
     parser.add_argument("--runs", default="runs/ladder", help="finished and unfinished trainings")
     parser.add_argument("--results", default="results", help="what is kept with the book")
     given = parser.parse_args(arguments)
@@ -262,6 +268,7 @@ def main(arguments=None):
             given.results,
             given.fresh,
             given.mirror,
+            given.device,
         )
 
 
