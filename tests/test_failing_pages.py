@@ -9,7 +9,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.kernelspec import NoSuchKernel
+from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from probnb_book import publish
 
 ROOT = Path(__file__).resolve().parent.parent
 HIDDEN = {"tags": ["remove-cell"]}
@@ -22,10 +26,17 @@ FAILING = {  # what its cell does, whether it is shown, and what its page has to
     "package": ("import no_such_package", {}, "No module named 'no_such_package'"),
 }
 
+OTHERS = {
+    "conflict": "conflict.ipynb is no notebook",
+    "kernel": "No such kernel named not-installed",
+}
 
-def write_page(folder, name, source, metadata=None):
+
+def write_page(folder, name, source, metadata=None, kernel=None):
     cells = [new_markdown_cell(f"# {name}"), new_code_cell(source, metadata=metadata or {})]
     notebook = new_notebook(cells=[*cells, new_code_cell("'not reached'")])
+    if kernel is not None:
+        notebook.metadata["kernelspec"] = {"name": kernel, "display_name": kernel}
     nbformat.write(notebook, folder / f"{name}.ipynb")
 
 
@@ -43,8 +54,9 @@ def book(tmp_path_factory):
     write_page(folder, "good", "1 + 1")
     for name, (source, metadata, _) in FAILING.items():
         write_page(folder, name, source, metadata)
+    write_page(folder, "kernel", "1", kernel="not-installed")
     (folder / "conflict.ipynb").write_text("<<<<<<< ours\n{}\n")
-    pages = "".join(f"- file: {name}\n" for name in [*FAILING, "conflict"])
+    pages = "".join(f"- file: {name}\n" for name in [*FAILING, *OTHERS])
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: good\nchapters:\n{pages}")
     return folder, build(folder)
 
@@ -53,18 +65,29 @@ def test_the_other_pages_are_built_and_the_failed_ones_are_named(book):
     folder, done = book
     assert done.returncode != 0
     named = re.search(r"Pages that failed: (.*)\. The others are built\.", done.stderr).group(1)
-    assert named.split(", ") == sorted([*FAILING, "conflict"])
+    assert named.split(", ") == sorted([*FAILING, *OTHERS])
     assert done.stderr.rstrip().endswith("The others are built.")
-    for name in ("good", *FAILING, "conflict"):
+    for name in ("good", *FAILING, *OTHERS):
         assert (folder / "_build" / "html" / f"{name}.html").is_file()
 
 
-@pytest.mark.parametrize("name", [*FAILING, "conflict"])
+@pytest.mark.parametrize("name", [*FAILING, *OTHERS])
 def test_a_failed_page_says_why_in_a_box_whether_its_cell_is_shown_or_not(book, name):
     page = (book[0] / "_build" / "html" / f"{name}.html").read_text()
     box = re.search(r'<div class="admonition error">.*?</div>\s*</div>', page, re.DOTALL).group()
-    said = FAILING[name][2] if name in FAILING else "conflict.ipynb is no notebook"
+    said = FAILING[name][2] if name in FAILING else OTHERS[name]
     assert said in unescape(re.sub(r"<[^>]+>", "", box))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Kernel didn't respond"), NoSuchKernel("r")])
+def test_a_kernel_that_never_starts_fails_its_page(error, monkeypatch):
+    def start(notebook, startup_timeout, **settings):
+        assert startup_timeout >= 600  # seconds: a busy machine needs more than one minute
+        raise error
+
+    monkeypatch.setattr(publish.nbclient, "execute", start)
+    with pytest.raises(CellExecutionError, match="[Kk]ernel"):
+        publish._execute(new_notebook(), cwd=".")
 
 
 def test_a_book_whose_pages_run_ends_with_0_and_names_none(tmp_path, book):

@@ -34,7 +34,8 @@ import yaml
 from bs4 import BeautifulSoup
 from docutils import nodes
 from jupyter_cache.executors import utils as executors
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from jupyter_client.kernelspec import NoSuchKernel
+from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from probnb import __version__, store
@@ -104,11 +105,11 @@ def failure(app, page):
 
 
 def _execute(notebook, **settings):
-    """Run a notebook; a kernel that dies, for want of memory say, fails its page, not the book."""
-    try:
-        return nbclient.execute(notebook, **settings)
-    except DeadKernelError as error:
-        raise CellExecutionError(str(error), "DeadKernelError", str(error)) from error
+    """Run a notebook; a kernel that dies, as for want of memory, or never starts fails its page."""
+    try:  # a machine with much else to do needs more than nbclient's minute for a kernel to start
+        return nbclient.execute(notebook, startup_timeout=600, **settings)
+    except (RuntimeError, NoSuchKernel) as error:
+        raise CellExecutionError(str(error), type(error).__name__, str(error)) from error
 
 
 def read_failure(app, page, source):
