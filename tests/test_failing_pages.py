@@ -86,7 +86,7 @@ def test_a_kernel_that_never_starts_fails_its_page(error, monkeypatch):
         raise error
 
     monkeypatch.setattr(publish.nbclient, "execute", start)
-    with pytest.raises(CellExecutionError, match="[Kk]ernel"):
+    with pytest.raises(CellExecutionError, match=r"[Kk]ernel"):
         publish._execute(new_notebook(), cwd=".")
 
 
