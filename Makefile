@@ -26,6 +26,10 @@ TORCH = $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX) $$(grep -E '^to
 QUIET := OMP_NUM_THREADS=1
 SMOKE := PROBNB_SMOKE=1 $(QUIET)
 
+# Python keeps the modules that it has compiled, whatever the shell says. Without, every kernel and
+# worker compiles PyTorch anew: half of what a small notebook costs.
+export PYTHONDONTWRITEBYTECODE :=
+
 BUILT := book/_build/html/index.html
 
 .PHONY: run test anywhere nightly book pdf archive browser report workflow install clean
