@@ -1,7 +1,7 @@
 # make run      the main chapter, one scenario, on embedded data: out.ipynb, and out.html to look at
-# make test     everything that must hold: lint, the book without a warning, notebooks, tests
-# make nightly  the same with every notebook at its usual size, 100,000 hostile inputs, and a workflow
-#               that is killed on the way
+# make test     everything that must hold: lint, the book without a warning, all tests
+# make nightly  the same with every notebook at its usual size, through the book and through nbval,
+#               100,000 hostile inputs, and a workflow that is killed on the way
 # make anywhere the book as other processors compute it: no page fails, no verdict differs
 # make book     the book alone: book/_build/html/index.html
 # make pdf      the book as one file to print: book.pdf (needs Chromium; CHROME=... names another)
@@ -40,13 +40,12 @@ run: $(STAMP)
 	  --no-progress-bar --log-output --log-level WARNING
 	$(BIN)/python -m probnb_book publish page out.ipynb
 
-# Notebooks and book at the size of a test, in a store and a build folder of their own (_smoke). The
-# book reads the trainings that the notebooks left.
+# The book executes every notebook, here at the size of a test, in a store and a build folder of their
+# own (_smoke); what fails or warns ends it.
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(SMOKE) $(BIN)/pytest -q --nbval-lax --nbval-current-env -n $(CORES) --dist loadfile book/
 	$(SMOKE) $(BIN)/jupyter-book build book/ -W --keep-going --all --path-output _smoke
 	$(QUIET) $(BIN)/pytest -rs -n $(CORES)
 
