@@ -1,9 +1,5 @@
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
-import jupytext
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +17,6 @@ from probnb_book.data.faces import load_faces
 SEEDS = (0, 1, 2)
 SMALL = replace(settings_of("smoke"), epochs=3, finetune_epochs=1, images=100)
 HOW = {"device": "cpu", "workers": 1, "progress": False}
-BOOK = Path(__file__).resolve().parents[2] / "book" / "ablations.py"
 
 
 def made_up(name, scenarios=("linear",), seeds=SEEDS, n=(100,)):
@@ -296,35 +291,6 @@ def test_a_study_is_run_from_the_command_line(tmp_path, monkeypatch):
     assert set(table["part"]) == {"kept", "platt", "cape"} and list(table) == list(study.COLUMNS)
     shown = study.beside(table, table)
     assert (shown["MSE_p × 100"] == shown["stored"]).all()
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"studies": "targts"}, "studies must be one of .* Did you mean 'targets'"),
-        ({"scenario": "linaer"}, "scenario must be one of"),
-        ({"profile": "big"}, "profile must be one of smoke, quick, features, cpu"),
-        ({"data_dir": "nowhere"}, "data_dir must be an existing"),
-        ({"seed": -1}, "seed must be an integer of at least 0"),
-        ({"retrain": 3}, "retrain must be one of True, False"),
-        ({"epochs": 3}, "parameter must be one of"),
-    ],
-)
-def test_the_notebook_refuses_bad_parameters_in_its_second_cell(given, message):
-    cells = [c["source"] for c in jupytext.read(BOOK)["cells"] if c["cell_type"] == "code"]
-    namespace = {}
-    exec(cells[0], namespace)
-    namespace |= given
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        exec(cells[1], namespace)
-
-
-def test_names_of_studies_need_no_torch():
-    code = (
-        "import sys, probnb_book.ablations.rows;"
-        "assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_what_a_shell_asks_is_checked_before_anything_is_loaded(capsys):

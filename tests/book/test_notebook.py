@@ -99,8 +99,8 @@ def test_paths(tmp_path, monkeypatch):
 def test_checking_parameters_needs_no_torch():
     """So that a wrong parameter stops a notebook in its first second."""
     code = (
-        "import sys, probnb.methods, probnb.experiment.profiles, probnb_book.notebook;"
-        "import probnb_book.scenarios;"
+        "import sys, probnb.methods, probnb.settings, probnb.experiment.profiles;"
+        "import probnb_book.notebook, probnb_book.scenarios, probnb_book.ablations.rows;"
         "assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -109,22 +109,26 @@ def test_checking_parameters_needs_no_torch():
 @pytest.mark.parametrize(
     ("parameter", "message"),
     [
-        ("scenario linaer", "scenario must be one of linear, sigmoid, centered, skewed, discrete"),
-        ("profile big", "profile must be one of smoke, quick, features, finetune, cpu, paper"),
-        ("methods plat", "Did you mean 'platt'?"),
-        ("epocs 3", "Did you mean 'epochs'?"),
-        ("data_dir nowhere", "data_dir must be an existing file or folder"),
-        ("seed -1", "seed must be an integer of at least 0"),
+        ("synthetic scenario linaer", "scenario must be one of linear, sigmoid, centered, skewed"),
+        ("synthetic profile big", "profile must be one of smoke, quick, features, finetune, cpu"),
+        ("synthetic methods plat", "Did you mean 'platt'?"),
+        ("synthetic epocs 3", "Did you mean 'epochs'?"),
+        ("synthetic data_dir nowhere", "data_dir must be an existing file or folder"),
+        ("synthetic seed -1", "seed must be an integer of at least 0"),
+        ("ablations studies targts", "Did you mean 'targets'?"),
+        ("ablations scenario linaer", "scenario must be one of"),
+        ("ablations profile big", "profile must be one of smoke, quick, features, cpu"),
+        ("ablations data_dir nowhere", "data_dir must be an existing"),
+        ("ablations seed -1", "seed must be an integer of at least 0"),
+        ("ablations retrain 3", "retrain must be one of True, False"),
+        ("ablations epochs 3", "parameter must be one of"),
     ],
 )
-def test_the_synthetic_notebook_refuses_bad_parameters(parameter, message):
-    """Its first two cells, as papermill would change them."""
-    name, value = parameter.split()
-    code = [
-        c
-        for c in jupytext.read(ROOT / "book" / "synthetic.py")["cells"]
-        if c["cell_type"] == "code"
-    ]
+def test_a_notebook_refuses_bad_parameters(parameter, message):
+    """In the cell after its parameters, as papermill would change them."""
+    page, name, value = parameter.split()
+    cells = jupytext.read(ROOT / "book" / f"{page}.py")["cells"]
+    code = [c for c in cells if c["cell_type"] == "code"]
     at = next(i for i, c in enumerate(code) if "parameters" in c["metadata"].get("tags", []))
     kernel = {}
     exec("\n".join(c["source"] for c in code[: at + 1]), kernel)
