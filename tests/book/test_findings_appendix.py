@@ -55,6 +55,26 @@ def test_order_of_the_faces(best):
     assert min(moved) < -0.5 and max(moved) > 0.5
 
 
+def check_noise(noise):
+    mean = noise.groupby(["task", "start"])["V"].mean().unstack()
+    small = mean["random weights"].sort_values()
+    assert list(small.index[-2:]) == ["Weather, radar", "Sigmoid"]
+    said("On rain, where data are real, it is the largest after Sigmoid's")
+    left = (mean["pretrained features"] / mean["random weights"]).dropna()
+    assert len(left) == 5 and 0.05 < left.min() < 0.15 and 0.45 < left.max() < 0.55
+    said("between a tenth and a half")
+    assert (noise["V"] > 0).all() and noise.groupby(["task", "start"]).size().min() >= 5
+
+
+def test_noise_of_training_needs_no_label(best):
+    runs = pd.concat([*best.values(), *claims.stored_runs([ROOT / "results"], True).values()])
+    runs = pd.concat([runs, evidence.find([ROOT / "results"], "real_world")])
+    noise = page.noise_of_training(runs)
+    check_noise(noise)
+    with pytest.raises(AssertionError):
+        check_noise(noise.assign(V=1.0))
+
+
 def test_known_calibration(best):
     for scenario, runs in best.items():
         slopes = {
