@@ -172,8 +172,12 @@ def test_every_row_from_images_to_a_model_that_is_kept(splits, lite0, tmp_path, 
     rows = ["ce", "ensemble", "crossfit", "distilled", "logistic"]
     kinds = ("platt", "best", "finetuned", "bin", "kernel", "taught")
     rows += [f"logistic_{kind}" for kind in kinds]
-    kept = trained(rows, profile, seen, tmp_path)
-    assert kept.keys() == set(rows)
+    few = {
+        name: replace(part, inputs=part.inputs[:, :40], scale=None)
+        for name, part in seen.parts().items()
+    }
+    assert trained(rows, profile, replace(seen, **few), tmp_path / "few").keys() == set(rows)
+    kept = trained(["ensemble", "logistic_platt"], profile, seen, tmp_path)
     for row in ("ensemble", "logistic_platt"):
         save_model(tmp_path / row, on_images(kept[row].model, lite0, "lite0"))
         p = load_model(tmp_path / row).predict(splits.test.inputs, "cpu")
