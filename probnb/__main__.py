@@ -97,11 +97,18 @@ def _predict(given):
     return 0 if not bad else 1 if len(bad) == total else 3
 
 
-def _output(output, *read):
-    """Return where to write, None for standard output; refuse a file that is read."""
-    if output and check_output(output).resolve() in (Path(path).resolve() for path in read):
-        raise ValueError(f"output must be another file than those read; got {output!r}.")
-    return output and check_output(output)
+def _output(output, *read, name="output", engine=None):
+    """Return where to write, None where that is not said; refuse a file that is read."""
+    if output is None:
+        return None
+    path = check_output(output, name)
+    if engine:  # of several files
+        from .scale.files import find_files
+
+        read = [*find_files(read[0])[0], *read[1:]]
+    if path.resolve() in (Path(one).expanduser().resolve() for one in read if one):
+        raise ValueError(f"{name} must be another file than those read; got {output!r}.")
+    return path
 
 
 def _write(output, write):
@@ -143,15 +150,17 @@ def _calibrate(given):
     from .calibrators import CALIBRATORS
     from .report import read_predictions
     from .report.judge import DOUBT
-    from .report.keep import check_part, fit_map, map_path, read_rate, save_map
+    from .report.keep import fit_map, read_rate, save_map
     from .report.tell import gain_cells
 
     if given.map is not None:
         check_choice(given.map, CALIBRATORS, "map")
-    path, (rate, new) = map_path(given.file), read_rate(given.rate)
+    check_choice(Path(given.file).suffix, (".json",), "map: the ending")
+    path = _output(given.file, given.validation, given.rate, name="map", engine=given.engine)
+    rate, new = read_rate(given.rate)
     names = "columns engine memory y scale part"
     table = read_predictions(given.validation, **{n: getattr(given, n) for n in names.split()})
-    kept, gains, why = fit_map(check_part(table), given.map, rate, new)
+    kept, gains, why = fit_map(table, given.map, rate, new)
     print(*table.notes, sep="\n")
     print(gain_cells(gains).replace("\n", " ", regex=True).to_string())
     if kept is None:
@@ -183,7 +192,7 @@ def _apply(given):
     """
     from .report.keep import apply_map, load_map
 
-    output = _output(given.output, given.new, given.map)
+    output = _output(given.output, given.new, given.map, engine=given.engine)
     blocks = apply_map(load_map(given.map), given.new, given.engine, given.memory)
     first = next(blocks)  # nothing is written where nothing can be done
 
@@ -215,7 +224,7 @@ def _watch(given):
 
     kind = Path(given.figure or "x.svg").suffix[1:]
     check_choice(kind, ("svg", "png", "pdf"), "figure: the ending")
-    figure = given.figure and check_output(given.figure, "figure")
+    figure = _output(given.figure, given.outcomes, given.state, name="figure")
     names = "outcomes prediction outcome alpha model state id"
     now, table, text = watch_file(**{name: getattr(given, name) for name in names.split()})
     print(text)

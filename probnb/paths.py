@@ -56,9 +56,12 @@ def possible_places(path, name):
 
 def check_output(path, name="output"):
     """Return where a file can be written, before the work that it is to hold."""
+    ends = str(path).endswith(("/", os.sep))
     path = Path(path).expanduser()
-    if path.is_dir():
+    if path.is_dir() or ends:
         raise ValueError(f"{name} must be a file; {str(path)!r} is a folder.")
+    if path.exists() and not path.is_file():  # which a file would replace
+        raise ValueError(f"{name} must be a file; {str(path)!r} is a device or a pipe.")
     parent = next(parent for parent in path.absolute().parents if parent.exists())
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
         what = "cannot be written to" if parent.is_dir() else "is no folder"

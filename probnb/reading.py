@@ -137,7 +137,7 @@ def _look(opened, encoding, notes):
         raise ValueError("it is empty; write a header first")
     if not header.strip(" \t,;"):
         raise ValueError("its first line must name the columns; it is blank")
-    if separator not in header:
+    if separator not in header and not re.fullmatch(r"[\w.-]+", header.strip(' "')):
         raise ValueError(f"commas, semicolons or tabs must separate columns; got {header[:60]!r}")
     unnamed = "" in next(csv.reader([header], delimiter=separator))
     notes += ["A column without a name is left out."] * unnamed

@@ -185,7 +185,7 @@ def replace_file(path, write):
     The file has the mode that the user's umask gives, whatever mode the writer chose: what one
     user has made, others may read (safetensors writes for the owner alone).
     """
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays one
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")  # other machines write here
     try:

@@ -228,6 +228,10 @@ class Rows:
         """Return a column that holds what it must, or raise."""
         return column(self.frame, name, kind)
 
+    def beside(self, x):
+        """Yield the rows as they are, all at once, with what stands beside them."""
+        yield self.frame, x
+
     def look(self, name):
         """Return the `Facts` of a column."""
         if name not in self._numbers:

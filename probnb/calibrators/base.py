@@ -58,7 +58,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     A calibrator adds a ``label`` for tables, ``_fit(X, log_odds, y, weights)``, whose weights are
     above 0 and add up to 1, and ``formula(z, s, do)``: the calibrated log-odds, or where ``gives``
     says so the probability, of logits and log-odds. It is written once, in the functions of `do`,
-    and computed by NumPy, by torch in an exported model, and by an engine on any number of rows.
+    and computed by NumPy, and by torch in an exported model.
     """
 
     label = ""

@@ -10,14 +10,11 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from ..report.base_rate import at_rate, estimate_rate, rate_interval
+from ..report.base_rate import at_rate, rate_with_interval
 from .files import LINKED, is_array, list_files, open_array, read_files
 from .pictures import try_to_decode
 
 __all__ = ["image_entries", "predict_entries", "predict_images"]
-
-FEWEST = 30
-"""Images from which a base rate is estimated at least."""
 
 log = logging.getLogger(__name__)
 
@@ -103,12 +100,8 @@ def at_base_rate(model, rows, rate):
     if rate == "estimate":
         rows = list(rows)
         p = np.array([row["probability"] for row in rows if row["probability"] is not None])
-        if len(p) < FEWEST:
-            raise ValueError(f"rate: to estimate it takes {FEWEST} images; got {len(p)}.")
-        rate = estimate_rate(p, old)
-        ends = " [{:.4g}, {:.4g}]".format(*rate_interval([(p, old)] * 200))
-        if not 0 < rate < 1:
-            raise ValueError(f"rate must be in (0, 1); estimated: {rate:g}{ends}. Give a number.")
+        rate, *ends = rate_with_interval(p, old)
+        ends = " [{:.4g}, {:.4g}]".format(*ends)
 
     def moved(row):  # its numbers with a fraction are probabilities
         return {k: at_rate(v, old, rate) if isinstance(v, float) else v for k, v in row.items()}

@@ -6,13 +6,19 @@ shift): after under-sampling or class weights, in another season, for another cl
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import expit, logit
 
 from ..validation import check_number, check_probabilities
 
 LEAST = 1e-12
 """A rate below this is 0."""
+
+FEWEST = 50
+"""Rows from which a rate is estimated at least."""
 
 
 def at_rate(p, old, new):
@@ -43,7 +49,7 @@ def at_rate(p, old, new):
     return up / (up + (1 - p) * ((1 - new) / (1 - old)))
 
 
-def estimate_rate(p, old, weights=None):
+def estimate_rate(p, old):
     """Estimate the share of outcome 1 among rows of which only predictions are known.
 
     Parameters
@@ -52,8 +58,6 @@ def estimate_rate(p, old, weights=None):
         Probabilities that are right at the old rate.
     old : float
         That rate, in (0, 1).
-    weights : ndarray of shape (n,), optional
-        How much each row counts.
 
     Returns
     -------
@@ -71,14 +75,14 @@ def estimate_rate(p, old, weights=None):
     >>> round(estimate_rate(p, 0.5), 6)  # so that one in six is a one
     0.166667
     """
-    p, w = check_probabilities(p, "p"), np.ones(len(p)) if weights is None else weights
+    p = check_probabilities(p, "p")
     check_number(old, "old", 0, 1, exclusive=True)
     if np.ptp(p) == 0:
         raise ValueError(f"p must differ between rows to tell a rate; all {len(p):,} are {p[0]:g}.")
     one, zero = p / old, (1 - p) / (1 - old)
 
     def slope(rate):
-        return w @ ((one - zero) / (rate * one + (1 - rate) * zero))
+        return np.sum((one - zero) / (rate * one + (1 - rate) * zero))
 
     if slope(LEAST) <= 0 or slope(1 - LEAST) >= 0:
         return float(slope(LEAST) > 0)
@@ -87,32 +91,34 @@ def estimate_rate(p, old, weights=None):
 
 def as_rate(text, otherwise):
     """Return a base rate that a user gives as text, or say what else may be given."""
-    try:
-        rate = float(text)
-    except ValueError:
-        rule = f"rate must be a number in (0, 1), or {otherwise}"
-        raise ValueError(f"{rule}; got {text!r}.") from None
-    return check_number(rate, "rate", 0, 1, exclusive=True)
+    with contextlib.suppress(ValueError):
+        text = float(text)
+    return check_number(text, f"rate (or {otherwise})", 0, 1, exclusive=True)
 
 
-def rate_interval(estimates, seed=0):
-    """Return the 95 % interval of an estimated rate, by resampling its rows.
+def rate_with_interval(p, old, again=()):
+    """Estimate a rate with its 95 % interval.
 
     Parameters
     ----------
-    estimates : iterable of (ndarray, float)
-        Predictions and the old rate of each resample: the same each time, or those of a map that
-        was fitted anew, which makes its noise part of the interval.
-    seed : int, default=0
-        Seed of the resamples.
+    p, old : ndarray, float
+        As `estimate_rate` takes them, of `FEWEST` rows at least.
+    again : iterable of (ndarray, float), optional
+        The same of a map that was fitted anew to resampled rows, so often that its noise becomes
+        part of the interval.
 
     Returns
     -------
-    low, high : float
-        Ends of the interval.
+    rate, low, high : float
+        The estimate, inside (0, 1), and the ends of the interval, normal on the scale of log-odds,
+        by the curvature of the likelihood.
     """
-    rng, found = np.random.default_rng(seed), []
-    for p, old in estimates:
-        drawn = np.bincount(rng.integers(len(p), size=len(p)), minlength=len(p)).astype(float)
-        found.append(estimate_rate(p, old, drawn))
-    return tuple(np.quantile(found, [0.025, 0.975]).tolist())
+    if len(p) < FEWEST:
+        raise ValueError(f"rate must be estimated from {FEWEST} rows at least; got {len(p)}.")
+    rate = estimate_rate(p, old)
+    if not 0 < rate < 1:
+        raise ValueError(f"rate must be in (0, 1); that of {len(p):,} new rows seems {rate:g}.")
+    slopes = (p - old) / (rate * (p - old) + old * (1 - p))  # of each row's log-likelihood
+    noise = np.var([estimate_rate(*fitted) for fitted in again] or [0])
+    half = 1.96 * np.sqrt(1 / (slopes @ slopes) + noise) / (rate * (1 - rate))
+    return rate, *expit(logit(rate) + half * np.array([-1, 1])).tolist()

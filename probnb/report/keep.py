@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,19 +15,21 @@ from scipy.stats import ks_2samp
 from ..calibrators import CALIBRATORS, from_dict, logits_from_probabilities, to_dict
 from ..metrics.resampling import draw_weights
 from ..metrics.sample import effective_rows
-from ..paths import check_output, find_path
+from ..paths import find_path
 from ..tables import Rows, read_table
-from ..validation import check_choice, check_number
-from .base_rate import as_rate, at_rate, estimate_rate, rate_interval
+from ..validation import check_choice, check_number, check_probabilities
+from .base_rate import as_rate, at_rate, rate_with_interval
 from .judge import FIT_ROWS, USUAL, calibration_gains, calibration_table
 from .tell import choose_map
+
+log = logging.getLogger(__name__)
 
 ENOUGH = 500
 """Independent rows, or clusters, from which on a map is chosen: of 300, what looks best of five
 harms as often as it helps. A tenth of it for one that is named; a tenth again of either outcome."""
 
 REPLICATES = 200
-"""Resamples behind the interval of an estimated rate."""
+"""Resamples behind a map's part of the interval of an estimated rate."""
 
 CHANCE = 1e-6
 """A column of log-odds is refused where fewer such files would look like probabilities."""
@@ -48,8 +51,8 @@ class KeptMap:
         The base rate of the rows that it was fitted to, as the map has it, and the one to predict
         for.
     fitted : dict
-        What it was fitted on: anything that JSON can hold, with the range of the predictions,
-        ``low`` and ``high``, and how many were in [0, 1], ``inside``, or above 0, ``positive``.
+        What it was fitted on: anything that JSON can hold, with the largest prediction, ``high``,
+        and how many were in [0, 1], ``inside``, or above 0, ``positive``.
     """
 
     column: str
@@ -68,15 +71,6 @@ class KeptMap:
         if self.calibrator is not None:
             s = x if logit else np.diff(logits_from_probabilities(p), axis=1)[:, 0]
             p = self.calibrator.predict_proba(s)[:, 1]
-        return at_rate(p, *self.rates) if self.rates else p
-
-    def expression(self, x):
-        """Return the same of an engine's column."""
-        from ..scale.maps import expression  # here, since engines are an extra
-
-        logit = self.scale == "logit"
-        p = 1 / (1 + (-x).exp()) if logit else x.clip(0.0, 1.0)
-        p = p if self.calibrator is None else expression(self.calibrator, x, logit)
         return at_rate(p, *self.rates) if self.rates else p
 
 
@@ -126,7 +120,7 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
     chosen, why = (name, "as named") if name else choose_map(gains)
     s = np.diff(logits_from_probabilities(p), axis=1)[:, 0]
     x = s if column in table.logits else p.to_numpy()
-    fitted = {"rows": table.size, "share": float(table.share), "low": x.min(), "high": x.max()}
+    fitted = {"rows": table.size, "share": float(table.share), "high": x.max()}
     fitted |= {"inside": np.mean((x >= 0) & (x <= 1)), "positive": np.mean(x >= 0)}
     fitted["notes"] = table.notes
     if chosen:
@@ -143,15 +137,9 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
     if new is not None:
         rng = np.random.default_rng(seed)
         drawn = rng.permutation(column_of(kept, new))[:FIT_ROWS]
-        if (count := len(drawn)) < ENOUGH // 10:
-            raise ValueError(
-                f"rate must be estimated from {ENOUGH // 10} rows at least; got {count}."
-            )
-        rate = estimate_rate(kept.predict(drawn), old)
-        if not 0 < rate < 1:
-            raise ValueError(f"rate must be in (0, 1); that of {count:,} new rows seems {rate:g}.")
-        low, high = rate_interval((m.predict(drawn), r) for m, r in _again(table, fit, rng))
-        kept.fitted["estimate"] = {"rows": count, "low": low, "high": high}
+        again = ((m.predict(drawn), share) for m, share in _again(table, fit, rng))
+        rate, low, high = rate_with_interval(kept.predict(drawn), old, again)
+        kept.fitted["estimate"] = {"rows": len(drawn), "low": low, "high": high}
         kept.fitted["alike"] = _alike(x, table, drawn, rate, rng)
     if rate is not None:
         kept = replace(kept, rates=(old, check_number(rate, "rate", 0, 1, exclusive=True)))
@@ -177,6 +165,8 @@ def _alike(x, table, new, rate, rng):
 
 
 def _check_enough(table, name):
+    if missed := [note for note in table.notes if note.startswith("No row is of part")]:
+        raise ValueError(f"part must be one of the file's: {missed[0]}")
     least = ENOUGH if name is None else ENOUGH // 10
     units = table.units
     if table.cluster is None and table.weight is not None:
@@ -190,49 +180,34 @@ def _check_enough(table, name):
         )
 
 
-def check_part(table):
-    """Return the table, unless a column of parts names none to calibrate on."""
-    if missed := [note for note in table.notes if note.startswith("No row is of part")]:
-        raise ValueError(f"part must be one of the file's: {missed[0]}")
-    return table
-
-
 def read_rate(text):
     """Return a base rate that a user gives: a number, or the rows of a file to estimate it from."""
     if text is not None and Path(text).is_file():
         return None, Rows(read_table(text))
-    return text and as_rate(text, "a file of predictions to estimate it from"), None
+    return text if text is None else as_rate(text, "a file of predictions to tell it"), None
 
 
 def save_map(path, kept):
     """Write a map as JSON, whole or not at all."""
     from ..store import replace_file  # here, since it takes torch
 
-    held = None if kept.calibrator is None else to_dict(kept.calibrator)
-    content = vars(kept) | {"calibrator": held}
+    content = vars(kept) | {"calibrator": kept.calibrator and to_dict(kept.calibrator)}
     text = json.dumps(content, indent=1, allow_nan=False, default=float)
-    replace_file(map_path(path), lambda file: file.write_text(f"{text}\n"))
-
-
-def map_path(path):
-    """Return where a map can be written."""
-    check_choice(Path(path).suffix, (".json",), "map: the ending")
-    return check_output(path, "map")
+    replace_file(path, lambda file: file.write_text(f"{text}\n"))
 
 
 def load_map(path):
     """Read a map that `save_map` wrote; what is none is refused."""
     path = find_path(path, "map")
-    check_choice(path.suffix, (".json",), "map: the ending")
     try:
-        held = json.loads(path.read_text())
-        if held["calibrator"] is not None:
-            held["calibrator"] = from_dict(held["calibrator"])
+        held = json.loads(path.read_text(), parse_constant=int)  # which no infinity is
+        held["calibrator"] = held["calibrator"] and from_dict(held["calibrator"])
         kept = KeptMap(**held)
-        {kept.fitted[name] + 0 for name in ("low", "high", "inside", "positive")}
-        kept.predict(np.array([0.5]))
+        {kept.fitted[name] + 0 for name in ("high", "inside", "positive")}
+        check_probabilities(kept.predict(np.linspace(kept.scale == "logit" and -9, 1, 99)), "it")
     except Exception as error:  # whatever JSON may hold
-        raise ValueError(f"map must be a file that calibrate wrote; {path}: {error!r}.") from None
+        why = f"{path}: {type(error).__name__}, {str(error).rstrip('.')}"
+        raise ValueError(f"map must be a file that calibrate wrote; {why}.") from None
     return kept
 
 
@@ -259,19 +234,18 @@ def apply_map(kept, path, engine=None, memory="2GB"):
         If the file lacks the column, or this holds another scale, before anything is given.
     """
     if engine is None:
-        rows, new = Rows(read_table(find_path(path, "predictions"))), f"{kept.column}_calibrated"
-        x = column_of(kept, rows)
-        if new in rows.names:
-            raise ValueError(f"{path} must not have a column {new!r}; it has one already.")
-        yield rows.frame.assign(**{new: kept.predict(x)})
-        return
-    from ..scale.files import open_rows
-    from ..scale.maps import beside
+        rows = Rows(read_table(find_path(path, "predictions")))
+    else:
+        from ..scale import open_rows  # here, since engines are an extra
 
-    rows = open_rows(path, engine, memory)
-    made, names = beside(rows, kept.expression(column_of(kept, rows)), kept.column)
-    for batch in rows.batches(made):
-        yield batch.to_pandas().set_axis(names, axis=1)
+        rows = open_rows(path, engine, memory)
+    x, new = column_of(kept, rows), f"{kept.column}_calibrated"
+    if new in rows.names:
+        raise ValueError(f"{path} must not have a column {new!r}; it has one already.")
+    if rows.odd:
+        log.warning("Not alike in all files, and left out: %s", ", ".join(rows.odd))
+    for frame, part in rows.beside(x):
+        yield frame.assign(**{new: kept.predict(part)})
 
 
 def column_of(kept, rows):

@@ -3,13 +3,11 @@
 The arithmetic is written once, as Ibis expressions, which DuckDB (within the process) or Spark
 runs. `files` lists and opens files, `engine` reads columns by the rules of `probnb.tables` and puts
 an engine's errors in words, `ranks` goes through one column in order,
-`dataset` has metrics and intervals, `maps` writes calibrated predictions. It needs ``pip install
-probnb[engine]``.
+`dataset` has metrics and intervals. It needs ``pip install probnb[engine]``.
 """
 
 from .dataset import DataSet
 from .engine import Engine
 from .files import open_rows
-from .maps import write_calibrated
 
-__all__ = ["DataSet", "Engine", "open_rows", "write_calibrated"]
+__all__ = ["DataSet", "Engine", "open_rows"]

@@ -98,7 +98,7 @@ class DataSet:
             rows = rows.filter(rows.w > 0)
         if engine.text:  # converted once
             path = Path(engine.folder.name, f"{id(self)}.parquet")
-            engine.write(rows, path, rows.columns)
+            engine.write(rows, path)
             rows = engine.con.read_parquet(path)
         self.rows = rows
         self._count()

@@ -86,11 +86,19 @@ class Engine:
         with self.explained():
             yield from self._reader(expression)
 
-    def write(self, rows, path, names):
-        """Write rows as Parquet, under names that an engine might change: they differ by case."""
+    def beside(self, x):
+        """Yield all rows as they are, in the order of the files, each time with their part of x."""
+        names = {f"c{k}": c for k, c in enumerate(self.names) if c not in self.odd}
+        table = self.table if self.con.name == "duckdb" else self.table.order_by(FILE, ROW)
+        for batch in self.batches(table.select(*names, x=x)):
+            frame = batch.to_pandas()
+            yield frame[[*names]].set_axis([*names.values()], axis=1), frame["x"].to_numpy()
+
+    def write(self, rows, path):
+        """Write rows as Parquet."""
         with self.explained():
             batches = self._reader(rows)
-            write_parquet(path, batches, batches.schema, names)
+            write_parquet(path, batches, batches.schema)
 
     def _reader(self, expression):
         if self.con.name != "duckdb":

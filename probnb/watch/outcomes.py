@@ -187,7 +187,8 @@ def _seen(state, settings, y, p):
         record = json.loads(state.read_text())
         rows, known, before = record["rows"], record["seen"], {k: record[k] for k in settings}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"state must be a file that a watch wrote; {state}: {error!r}.") from None
+        why = f"{state}: {type(error).__name__}, {error}"
+        raise ValueError(f"state must be a file that a watch wrote; {why}.") from None
     wrong = [f"{k} must stay {before[k]}; got {v}" for k, v in settings.items() if before[k] != v]
     if len(y) < rows or _sum([y[:rows], p[:rows]]) != known:
         wrong += [f"outcomes must begin with the {rows:,} rows seen before, unchanged and in order"]

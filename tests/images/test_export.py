@@ -223,19 +223,13 @@ class Halved(Calibrator):
 
 
 def test_one_formula_is_enough_for_a_calibrator_of_ones_own(fitted):
-    """In NumPy, in torch, and in an engine."""
-    ibis = pytest.importorskip("ibis")
-    from probnb.scale.maps import expression
-
+    """In NumPy and in torch."""
     s = np.linspace(-5, 5, 101)
     own = Halved().fit(s, s > 0)
     expected = 1 / (1 + np.exp(-(s / 2 + 0.25)))
     np.testing.assert_allclose(own.predict_proba(s)[:, 1], expected, rtol=1e-14)
     graph = probability(own, None, torch.from_numpy(s), Graph)
     np.testing.assert_allclose(graph, expected, rtol=1e-14)
-    table = ibis.memtable({"s": s})
-    rows = table.mutate(p=expression(own, table.s, True)).to_pandas().sort_values("s")
-    np.testing.assert_allclose(rows["p"], expected, rtol=1e-14)
 
 
 def test_models_that_have_no_graph_are_refused(tmp_path, monkeypatch):

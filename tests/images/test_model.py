@@ -445,9 +445,9 @@ def test_another_base_rate(saved, tmp_path, capsys):
     np.testing.assert_allclose(found, odds / (1 + odds), rtol=1e-6)
     assert f"Base rate: 0.03 in place of {old:.4g}." in told
     for rate, words in {
-        "0": "rate must be a finite number in (0, 1); got 0.0",
-        "1": "rate must be a finite number in (0, 1); got 1.0",
-        "3%": "rate must be a number in (0, 1), or the word estimate; got '3%'",
+        "0": "must be a finite number in (0, 1); got 0.0",
+        "1": "must be a finite number in (0, 1); got 1.0",
+        "3%": "rate (or the word estimate) must be a finite number in (0, 1); got '3%'",
         "-1": "got -1.0", "nan": "got nan",
     }.items():  # fmt: skip
         assert main([*asked, "--rate", rate]) == 1
@@ -468,7 +468,7 @@ def test_a_rate_is_estimated_from_enough_images_by_a_model_that_says_its_own(mod
     far = [row | {"probability": row["probability"] / 9} for row in rows[:100]]
     for wrong, held, words in (
         (replace(model, record={}), rows, "does not say"),
-        (there, rows[:29], "to estimate it takes 30 images; got 29"),
+        (there, rows[:49], "must be estimated from 50 rows at least; got 49"),
         (there, rows[:70] + rows[-1:], "must differ between rows"),
         (there, far, r"rate must be in \(0, 1\)"),
     ):

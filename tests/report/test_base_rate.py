@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from probnb.report.base_rate import as_rate, at_rate, estimate_rate, rate_interval
+from probnb.report.base_rate import as_rate, at_rate, estimate_rate, rate_with_interval
 
 
 def shifted(rng, n, rate, old=0.5, gap=1.5):
@@ -33,24 +33,27 @@ def test_saerens_steps_end_at_the_estimate(new):
     assert estimate_rate(p, 0.5) == pytest.approx(rate, abs=1e-6)
 
 
-def test_weights_count_rows():
-    p = shifted(np.random.default_rng(2), 300, 0.2)[1]
-    weights = np.random.default_rng(3).integers(0, 4, 300).astype(float)
-    again = np.repeat(p, weights.astype(int))
-    assert estimate_rate(p, 0.5, weights) == pytest.approx(estimate_rate(again, 0.5), abs=1e-9)
-
-
 def test_intervals_cover_known_shifts():
-    """Of 200 intervals of 95 %, fewer than 180 would cover in one case of a thousand."""
+    """Of 400 intervals of 95 %, fewer than 366 would cover in one case of a thousand."""
     rng, covered, estimates = np.random.default_rng(4), 0, []
-    for k in range(200):
-        new = (0.05, 0.2, 0.5, 0.8)[k % 4]
-        p = shifted(rng, 600, new, old=0.3)[1]
-        low, high = rate_interval([(p, 0.3)] * 100, seed=k)
+    for k in range(400):
+        new = (0.1, 0.2, 0.5, 0.8)[k % 4]
+        rate, low, high = rate_with_interval(shifted(rng, 600, new, old=0.3)[1], 0.3)
+        assert 0 < low < rate < high < 1
         covered += low <= new <= high
-        estimates.append(estimate_rate(p, 0.3) - new)
-    assert 180 <= covered < 200
-    assert abs(np.mean(estimates)) < 4 * np.std(estimates) / np.sqrt(200)
+        estimates.append(rate - new)
+    assert 366 <= covered < 400
+    assert abs(np.mean(estimates)) < 4 * np.std(estimates) / np.sqrt(400)
+
+
+def test_the_interval_is_that_of_resampled_rows():
+    rng = np.random.default_rng(6)
+    p = shifted(rng, 2000, 0.3)[1]
+    drawn = [estimate_rate(rng.choice(p, len(p)), 0.5) for _ in range(400)]
+    _, low, high = rate_with_interval(p, 0.5)
+    assert high - low == pytest.approx(3.92 * np.std(drawn), rel=0.15)
+    wide = rate_with_interval(p, 0.5, [(p, 0.5), (p / 2, 0.5)])
+    assert wide[0] == rate_with_interval(p, 0.5)[0] and wide[1] < low < high < wide[2]
 
 
 def test_a_certain_prediction_stays_and_the_ends_are_reached():
@@ -74,5 +77,5 @@ def test_a_rate_that_is_none_is_refused(rate):
 
 @pytest.mark.parametrize("text", ["0", "1", "3", "-0.1", "nan", "inf", "0,03", "3%", "half", ""])
 def test_a_rate_that_is_no_number_is_refused(text):
-    with pytest.raises(ValueError, match=r"^rate must be a .*number in .*got"):
+    with pytest.raises(ValueError, match=r"^rate \(or none\) must be a .*number in .*got"):
         as_rate(text, "none")

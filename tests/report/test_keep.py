@@ -203,12 +203,13 @@ def few(n=3000, ones=None, **more):
         (few(), ["--map", "plat"], "map must be one of .*; got 'plat'. Did you mean 'platt'"),
         (few(split="train"), [], "part must be one of .* No row is of part val"),
         (few(), ["--scale", "logits"], "scale must be one of"),
-        (few(), ["--rate", "0"], "rate must be a finite number in .*got 0.0"),
-        (few(), ["--rate", "1"], "rate must be a finite number in .*got 1.0"),
-        (few(), ["--rate", "3"], "rate must be a finite number in .*got 3.0"),
-        (few(), ["--rate", "-0.5"], "rate must be a finite number in .*got -0.5"),
-        (few(), ["--rate", "nan"], "rate must be a finite number in .*got nan"),
-        (few(), ["--rate", "none.csv"], "rate must be a number in .*, or a file .*'none.csv'"),
+        *(
+            (few(), ["--rate", text], rf"rate \(or a file .*\) must be a finite .*got {got}")
+            for text, got in {
+                **{"0": "0.0", "1": "1.0", "3": "3.0", "-0.5": "-0.5", "nan": "nan", "": "''"},
+                **{text: f"'{text}'" for text in ("none.csv", "3%", "0,03", "estimate", ".")},
+            }.items()
+        ),
     ],
 )
 def test_what_cannot_be_fitted_is_named_and_nothing_is_written(
@@ -276,8 +277,10 @@ CHANGED = [
     {"calibrator": {"name": "platt"}},
     {"fitted": {}},
     {"more": 1},
+    {"calibrator": {"name": "platt", "coef_": [[1.0]], "intercept_": [float("nan")]}},
+    {"calibrator": {"name": "platt", "coef_": [[1e999]], "intercept_": [0.0]}},
 ]
-NO_MAP = ["", "{", "[]", "{}", "3", '{"column": "m"}', '{"format": 2}', "y,m\n1,0.5\n"]
+NO_MAP = ["", "{", "[]", "{}", "3", '{"column": "m"}', '{"format": 2}', "y,m\n1,0.5\n", "\x8b" * 99]
 
 
 @pytest.mark.parametrize("change", [*CHANGED, *NO_MAP])
@@ -287,10 +290,65 @@ def test_a_file_that_is_no_map_is_refused(files, tmp_path, capsys, change):
     (tmp_path / "map.json").write_text(text)
     status, _, error = run(capsys, "apply", tmp_path / "map.json", files / "new.csv")
     assert status == 1 and re.search(r"map must be a file that calibrate wrote; .*map\.json", error)
+    assert len(error) < 300  # not what a file of bytes holds
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link to it", "folder/", "nothing"])
+def test_what_is_no_file_is_not_replaced_by_one(files, tmp_path, capsys, kind):
+    """A device, such as /dev/null, became a file of rows, where the user may write there."""
+    place = {"fifo": "fifo", "link to it": "link", "folder/": "new/", "nothing": ""}[kind]
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("fifo")
+    out = f"{tmp_path}/{place}" if place else ""
+    status, _, error = run(capsys, "apply", files / "val.json", files / "new.csv", "-o", out)
+    assert status == 1 and "output must be a file; " in error
+    assert (tmp_path / "fifo").is_fifo() and (tmp_path / "link").is_symlink()
+    assert len([*tmp_path.iterdir()]) == 2
+
+
+def test_a_link_stays_one(files, tmp_path, capsys):
+    (tmp_path / "out.csv").symlink_to("far.csv")
+    assert (
+        run(capsys, "apply", files / "val.json", files / "new.csv", "-o", tmp_path / "out.csv")[0]
+        == 0
+    )
+    assert (tmp_path / "out.csv").is_symlink() and len(pd.read_csv(tmp_path / "far.csv")) == 1000
+
+
+def test_a_file_of_the_one_column_is_a_table(files, tmp_path, capsys):
+    new = pd.read_csv(files / "new.csv")[["m"]]
+    new.to_csv(tmp_path / "m.csv", index=False)
+    for more in ([], ["--engine", "duckdb"]):
+        status, out, _ = run(capsys, "apply", files / "val.json", tmp_path / "m.csv", *more)
+        assert status == 0 and [*pd.read_csv(io.StringIO(out))] == ["m", "m_calibrated"]
+
+
+def test_an_engine_loses_no_column_without_a_word(files, tmp_path, capsys, caplog):
+    """One that stands twice was left out; so was, with no word, one that not all files have."""
+    new = pd.read_csv(files / "new.csv", dtype=str)
+    (tmp_path / "a").mkdir()
+    new[["text", "m", "text"]].to_csv(tmp_path / "a" / "1.csv", index=False)
+    asked = ("apply", files / "val.json", tmp_path / "a", "--engine", "duckdb")
+    assert run(capsys, *asked)[1].startswith("text,m,text,m_calibrated\n")
+    new[["text", "m", "id"]].to_csv(tmp_path / "a" / "2.csv", index=False)
+    assert run(capsys, *asked)[0] == 0 and "left out: text, id" in caplog.text
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_an_engine_gives_what_memory_gives_bit_for_bit(files, tmp_path, name):
+    kept = fit_map(check_table(drawn(400)[["y", "m"]]), name, 0.03)[0]
+    ours, theirs = (
+        pd.concat(apply_map(kept, files / "new.csv", engine))["m_calibrated"]
+        for engine in (None, "duckdb")
+    )
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_no_input_is_written_over(files, capsys, tmp_path):
     val, fitted, new = (files / name for name in ("val.csv", "val.json", "new.csv"))
+    other, drawn_on = tmp_path / "other.json", tmp_path / "drawn.svg"
+    for copy in (other, drawn_on):
+        copy.write_bytes(val.read_bytes())
     before = [path.read_bytes() for path in (val, fitted, new)]
     for asked, words in (
         (("calibrate", val, val), "map: the ending must be one of .json"),
@@ -299,10 +357,19 @@ def test_no_input_is_written_over(files, capsys, tmp_path):
         (("calibrate", val, tmp_path / "no.csv" / "map.json"), None),
         (("apply", fitted, new, "-o", new), "output must be another file"),
         (("apply", fitted, new, "-o", fitted), "output must be another file"),
-        (("apply", new, fitted), "map: the ending"),
+        (("apply", new, fitted), "map must be a file that calibrate wrote"),
+        (("calibrate", val, other, "--rate", other), "map must be another file than those read"),
+        (("calibrate", other, other), "map must be another file than those read"),
+        (("calibrate", f"{tmp_path}/*.json", other, "--engine", "duckdb"), "map must be another"),
+        (
+            ("apply", fitted, f"{files}/n*.csv", "-o", new, "--engine", "duckdb"),
+            "output must be an",
+        ),
+        (("watch", drawn_on, "--figure", drawn_on), "figure must be another file"),
         (("apply", tmp_path / "none.json", new), "map must be an existing file"),
         (("apply", fitted, tmp_path / "none.csv"), "predictions must be an existing file"),
     ):
         status, _, error = run(capsys, *asked)
         assert words is None or (status == 1 and words in error), error
     assert before == [path.read_bytes() for path in (val, fitted, new)]
+    assert before[0] == other.read_bytes() == drawn_on.read_bytes()

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from probnb import metrics
-from probnb.calibrators import PlattScaling
 from probnb.report import judge, make_report, read_predictions
-from probnb.scale import DataSet, open_rows, write_calibrated
+from probnb.report.keep import KeptMap, apply_map
+from probnb.scale import DataSet, open_rows
 from probnb.scale.engine import hashed
 from probnb.tables import Rows, read_table
 
@@ -87,10 +87,8 @@ def test_a_column_may_be_called_anything(name, tmp_path):
     frame.to_parquet(tmp_path / "my.parquet")
     found = large(tmp_path / "my.parquet", [name])
     assert metrics.evaluate(found, name)["brier"] == pytest.approx(brier(draw()))
-    out = tmp_path / "out.parquet"
-    fitted = PlattScaling().fit(np.linspace(-3, 3, 20), np.arange(20) % 2)
-    write_calibrated(found, name, out, fitted)
-    written = pd.read_parquet(out)
+    kept = KeptMap(name, "probability", rates=(0.5, 0.1), fitted={"inside": 1, "positive": 1})
+    (written,) = apply_map(kept, tmp_path / "my.parquet", "duckdb")
     assert [*written] == ["y", name, f"{name}_calibrated"]
     np.testing.assert_array_equal(written[name], frame[name])
 
@@ -470,19 +468,17 @@ def test_ids_that_repeat_across_parts_alone_are_no_clusters(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_are_written_in_the_order_of_the_files(ending, tmp_path):
-    frame = draw(50_000).assign(weight=np.arange(50_000) % 3, note="ä")
-    for k in range(5):
-        put(frame[10_000 * k : 10_000 * (k + 1)], tmp_path / f"{k}.{ending}")
-    data = large(tmp_path, "m")
-    s = np.random.default_rng(0).normal(size=100)
-    fitted = PlattScaling().fit(s, np.arange(100) % 2)
-    new = write_calibrated(data, "m", tmp_path / "out.parquet", fitted)
-    written, kept = pd.read_parquet(tmp_path / "out.parquet"), frame[frame["weight"] > 0]
-    assert [*written] == ["y", "m", "weight", "note", new]
-    np.testing.assert_array_equal(written["m"], kept["m"])
-    assert (written["y"].to_numpy() == kept["y"]).all() and (written["note"] == "ä").all()
-    order = np.argsort(written["m"], kind="stable")
-    assert (np.diff(written[new][order]) >= 0).all() or (np.diff(written[new][order]) <= 0).all()
+    frame = draw(300_000).assign(weight=np.arange(300_000) % 3, note="ä")
+    for k in range(3):
+        put(frame[100_000 * k : 100_000 * (k + 1)], tmp_path / f"{k}.{ending}")
+    kept = KeptMap("m", "probability", rates=(0.5, 0.1), fitted={"inside": 1, "positive": 1})
+    blocks = [*apply_map(kept, tmp_path, "duckdb")]
+    written, m = pd.concat(blocks), frame["m"].to_numpy()
+    assert len(blocks) > 1 and [*written] == ["y", "m", "weight", "note", "m_calibrated"]
+    np.testing.assert_array_equal(written["m"].astype(float), m)
+    assert (written["y"].astype(int).to_numpy() == frame["y"]).all()
+    assert (written["note"] == "ä").all()
+    np.testing.assert_allclose(written["m_calibrated"], m / (m + 9 * (1 - m)), atol=1e-12)
 
 
 @pytest.mark.parametrize("least", [1e-307, 5e-324, 1e-320])

@@ -9,9 +9,8 @@ import pytest
 from scipy.special import expit
 
 from probnb import metrics
-from probnb.calibrators import CALIBRATORS, logits_from_probabilities
 from probnb.report import make_report, read_predictions
-from probnb.scale import DataSet, open_rows, write_calibrated
+from probnb.scale import DataSet, open_rows
 
 N = 4000
 ODD = 'a "quoted"; DROP TABLE rows; --'
@@ -131,36 +130,15 @@ def test_the_report_is_that_of_the_rows(frame, tmp_path):
         assert large.in_short().split("\n")[:2] == small.in_short().split("\n")[:2]
 
 
-@pytest.mark.parametrize("name", CALIBRATORS)
-def test_calibrators_are_applied_in_the_engine(opened, frame, tmp_path, name):
-    data = DataSet(opened, ["single", "far"], logits=("far",))
-    for column in data.names:
-        s = frame[column].to_numpy(float)
-        if column != "far":
-            s = np.diff(logits_from_probabilities(s), axis=1)[:, 0]
-        fitted = CALIBRATORS[name]().fit(s[:1000], frame["y"][:1000])
-        new = write_calibrated(data, column, tmp_path / "out.parquet", fitted)
-        written = pd.read_parquet(tmp_path / "out.parquet")
-        assert [*written] == [*frame, new] and len(written) == len(frame)
-        keys = ["truth", "w", "day"]
-        order = written.sort_values(keys)[new].to_numpy()
-        expected = fitted.predict_proba(s)[:, 1][frame.sort_values(keys).index]
-        np.testing.assert_allclose(order, expected, atol=1e-12)
-
-
-def test_a_write_that_fails_leaves_what_was_there(opened, frame, tmp_path, monkeypatch):
-    data, out = DataSet(opened, ["single"]), tmp_path / "out.parquet"
-    out.write_text("before")
+def test_a_write_that_fails_says_why(opened, tmp_path, monkeypatch):
+    out = tmp_path / "out.parquet"
 
     def full(writer, batch, *_):
         raise OSError("No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_batch", full)
-    s = np.diff(logits_from_probabilities(frame["single"]), axis=1)[:, 0]
-    fitted = CALIBRATORS["platt"]().fit(s, frame["y"])
     with pytest.raises(ValueError, match="the disk is full"):
-        write_calibrated(data, "single", out, fitted)
-    assert out.read_text() == "before" and [*tmp_path.iterdir()] == [out]
+        opened.write(opened.table, out)
 
 
 def test_files_that_are_wrong_say_which(frame, tmp_path):
@@ -199,19 +177,6 @@ def test_spark_has_the_same_numbers(frame, tmp_path):
     np.testing.assert_allclose(found[0].samples, found[1].samples, 1e-9)
 
 
-def test_what_is_written_are_the_rows_judged_and_no_column_is_lost(frame, tmp_path):
-    s = np.diff(logits_from_probabilities(frame["single"]), axis=1)[:, 0]
-    fitted, path = CALIBRATORS["platt"]().fit(s, frame["y"]), tmp_path / "rows.parquet"
-    frame.to_parquet(path)
-    data = DataSet(open_rows(path), ["single"], weight="w")
-    write_calibrated(data, "single", tmp_path / "out.parquet", fitted)
-    written = pd.read_parquet(tmp_path / "out.parquet")
-    assert len(written) == data.size == (frame["w"] > 0).sum()
-    data = DataSet(open_rows(tmp_path / "out.parquet"), ["single"])
-    with pytest.raises(ValueError, match="must not have a column 'single_calibrated'"):
-        write_calibrated(data, "single", tmp_path / "again.parquet", fitted)
-    both = CALIBRATORS["platt"]().fit(logits_from_probabilities(frame["single"]), frame["y"])
-    with pytest.raises(ValueError, match="fitted must be a map of log-odds"):
-        write_calibrated(DataSet(open_rows(path), ["single"]), "single", path, both)
+def test_bins_of_none_are_refused(opened):
     with pytest.raises(ValueError, match="bins must be an integer"):
-        data.reliability_bins("single", 0)
+        DataSet(opened, ["single"]).reliability_bins("single", 0)
