@@ -1,16 +1,17 @@
 """The sentences of the page on one's own images, held against what was measured for them."""
 
-import re
 from pathlib import Path
 
 from probnb_book.authors import derived
+
+from .pages import prose
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = derived([ROOT / "results"], "pretrained").query("study == 'own images'")
 
 
 def test_what_a_backbone_brings():
-    text = re.sub(r"\s+", " ", (ROOT / "book" / "images.py").read_text().replace("\n# ", " "))
+    text = prose("images")
     table = STUDY.query("metric == 'mse_p'").set_index(["row", "less"])
     one, several = ("ce", "ce from scratch"), ("ensemble", "ensemble from scratch")
     means = [table.loc[pair, "mean"] for pair in (one, several, ("logistic", "ce from scratch"))]

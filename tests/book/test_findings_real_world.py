@@ -1,7 +1,6 @@
 """Sentences of the page on real data hold only as long as the stored numbers bear them out."""
 
-import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -13,25 +12,14 @@ from probnb_book.authors import derived
 from probnb_book.published import published
 from probnb_book.real_world import study
 
-from .pages import defined
+from . import pages
 
-code = defined("real_world")
+code = pages.defined("real_world")
+says = partial(pages.said, page="real_world")
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 DATA = {"weather": "real", "collision": "simulated", "cancer": "simulated"}
 TASKS = tuple(DATA)
-
-
-@cache
-def page():
-    """The prose of the page in one line, without line breaks and marks of comments."""
-    text = (ROOT / "book" / "real_world.py").read_text()
-    cells = re.findall(r"# %% \[markdown\]\n((?:#.*\n?)*)", text)
-    return re.sub(r"\s+", " ", " ".join(cell.replace("\n#", "\n").lstrip("#") for cell in cells))
-
-
-def says(text):
-    assert " ".join(text.split()) in page(), f"the page does not say: {text}"
 
 
 @cache
