@@ -23,6 +23,7 @@ from torchvision.utils import make_grid
 from .metrics.binning import reliability_bins
 from .metrics.differences import proportion_interval
 from .metrics.registry import brier
+from .text import plain
 from .validation import check_pair, check_probabilities, check_same_length
 
 _NAMES = "blue, orange, green, vermilion, purple, brown, pink, grey, yellow, sky"
@@ -63,9 +64,10 @@ def use_style():
         set_matplotlib_formats("svg")
 
 
-def label(text):
-    """Return a user's text as a figure shows it: no part of it is mathematics."""
-    return str(text).replace("$", r"\$")
+def named(text, longest=40):
+    """Return a user's text as a figure shows it: no part of it is mathematics, nor too long."""
+    text = plain(text)
+    return (text if len(text) <= longest else f"{text[:longest]}...").replace("$", r"\$")
 
 
 def plain_ticks(axis, ticks=None):
@@ -159,6 +161,7 @@ def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
         height = 0.8 + 0.16 * len(places) * max(2, len(series))
         _, ax = plt.subplots(figsize=(7, height), layout="constrained")
     ax.axvline(0, color=COLOURS["black"], linewidth=0.8, zorder=1)
+    shown = []  # told to the legend, which passes over names that begin with _
     offsets = np.linspace(-0.28, 0.28, len(series)) if len(series) > 1 else [0]
     for k, (name, offset) in enumerate(zip(series, offsets)):
         part = table if name is None else table[table[hue] == name]
@@ -168,16 +171,17 @@ def forest(table, label="label", hue=None, scale=100, xlabel=None, ax=None):
         ax.hlines(y, low, high, color=colour, linewidth=1.6)
         for alone in (False, True):
             rows = single == alone
-            told = None if pd.isna(name) or (alone and not single.all()) else str(name)
+            told = not (pd.isna(name) or (alone and not single.all()))
             face = "white" if alone else colour
             marks, marker = (value[rows], y[rows]), "osD^vP"[k % 6]
-            ax.plot(*marks, marker, color=colour, mfc=face, ms=5.5, label=told)
-    ax.set_yticks(range(len(places)), places)
+            mark = ax.plot(*marks, marker, color=colour, mfc=face, ms=5.5, label=named(name, 100))
+            shown += mark * told
+    ax.set_yticks(range(len(places)), [named(place, 100) for place in places])
     ax.set_ylim(len(places) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
     ax.set_xlabel(xlabel or f"difference (× {scale:g})")
     if hue is not None:
-        ax.legend(title=None, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+        ax.legend(handles=shown, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return ax
 
 
@@ -197,11 +201,11 @@ def decision_figure(curve):
     """
     _, ax = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
     ends = {"treat all": COLOURS["black"], "treat none": COLOURS["grey"]}
-    lines = []  # told to the legend, which passes over names that begin with _
+    lines = []
     for k, (name, part) in enumerate(curve.groupby(level="column", sort=False)):
         t, colour = part.index.unique("threshold"), ends.get(name, COLOURS[CYCLE[k % len(CYCLE)]])
         style = "--" if name in ends else "-:"[k // len(CYCLE) % 2]
-        lines += ax.plot(t, part["benefit"], style, color=colour, label=label(name))
+        lines += ax.plot(t, part["benefit"], style, color=colour, label=named(name))
         if name not in ends:
             ax.fill_between(t, part["low"], part["high"], color=colour, alpha=0.15, linewidth=0)
     for threshold in curve[curve["asked"]].index.unique("threshold"):
@@ -338,7 +342,7 @@ def reliability_grid(y_true, predictions, p=None, columns=4, weights=None, **kwa
             rows = predictions[name]
         reliability_diagram(ax=ax, p=p, **rows, **kwargs)
         score = brier(rows["y_true"], rows["y_prob"], rows["weights"])
-        ax.set_title(f"{label(name)}\nBrier {score:.3f}", loc="left", fontsize=9)
+        ax.set_title(f"{named(name)}\nBrier {score:.3f}", loc="left", fontsize=9)
         ax.set(xlabel="", ylabel="")
     figure, (handles, labels) = facets.figure, ax.get_legend_handles_labels()
     figure.set_layout_engine("constrained")

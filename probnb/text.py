@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed", "tabled"]
+__all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed", "plain", "tabled"]
 
 
 _MARKS = r"[\\`*\[\]<|$~#]|(?<![^\W_])_|_(?![^\W_])|\{(?=\{)|(?<=\{)\{"
 """What may be markup: an underscore within a word and a single brace are none."""
+
+
+_UNSEEN = r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+"""What steers a terminal or the direction of writing, and bytes of a name that are no text."""
 
 
 class Markdown(str):
@@ -45,6 +49,17 @@ class Named(str):
         return one
 
 
+def plain(text):
+    r"""Return text whose every character can be seen and written, whatever a file is called.
+
+    Examples
+    --------
+    >>> plain("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return re.sub(_UNSEEN, lambda found: ascii(found[0])[1:-1].replace("udc", "x"), str(text))
+
+
 def escape(text):
     r"""Return text that Markdown shows as it stands, on one line.
 
@@ -53,7 +68,7 @@ def escape(text):
     >>> escape("<b>|a_b|")
     '\\<b>\\|a_b\\|'
     """
-    text = re.sub(_MARKS, r"\\\g<0>", " ".join(str(text).split()))
+    text = re.sub(_MARKS, r"\\\g<0>", " ".join(plain(text).split()))
     return text.replace("&", "&amp;")
 
 

@@ -1,5 +1,7 @@
 """A user's text is shown as it stands: in Markdown, HTML, cards and figures, and runs nothing."""
 
+import re
+import warnings
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -14,11 +16,11 @@ from markdown_it import MarkdownIt
 from probnb.data import ProbabilityData
 from probnb.images.card import model_card
 from probnb.images.model import KeptModel
-from probnb.plots import decision_figure, reliability_grid
+from probnb.plots import decision_figure, forest, reliability_grid
 from probnb.report import check_table, make_report
 from probnb.report.decide import decision_curve, show_decisions
 from probnb.report.tell import FORMS
-from probnb.text import Html, Named, escape, fenced, listed
+from probnb.text import Html, Named, escape, fenced, listed, plain
 from probnb.training.models import network
 from probnb_book.images import what_was_read
 
@@ -126,3 +128,44 @@ def test_the_page_on_images_shows_it_and_the_card_withholds_names(name):
     splits = SimpleNamespace(parts=lambda: {"train": part}, report={"notes": notes})
     Page(what_was_read(splits, f"Backbone {name}.")).check(f"({name}: empty)", f"Backbone {name}.")
     assert escape(name) not in what_was_read(splits, names=False)
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "a\x00b\x07", "\u202etxt.exe", "\x9b1m"])
+def test_what_cannot_be_seen_is_shown_as_what_it_is(name):
+    """It went to pages and terminals, which it steers."""
+    report = make_report(named_table(name), "other", bins=5, replicates=20)
+    texts = [report.in_short(), report.what_was_read(), escape(name), plain(name)]
+    texts += [report.show(part) for part in set(FORMS) - {"distances"}]
+    for text in texts:
+        assert not re.search(
+            "[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text
+        )
+        text.encode()
+    assert plain("\udcff.png") == r"\xff.png"
+    assert plain("Zoë \u200d\u2014 東京\n") == "Zoë \u200d\u2014 東京\n"
+
+
+def named_table(name):
+    p = np.random.default_rng(0).uniform(0.1, 0.9, 200)
+    frame = pd.DataFrame({"y": (p > 0.4).astype(int), name: p, "other": p**2})
+    return check_table(frame.assign(group=np.where(np.arange(200) < 100, name, "b")))
+
+
+def test_a_long_name_leaves_a_figure_its_panels():
+    table = named_table("x" * 300)
+    for ax in (
+        reliability_grid(table.y, table.predictions)[0],
+        decision_figure(decision_curve(table, 0.2)),
+    ):
+        with warnings.catch_warnings(action="error"):
+            ax.figure.canvas.draw()
+        assert ax.get_window_extent().width > 100
+    plt.close("all")
+
+
+def test_a_forest_shows_names_as_they_stand():
+    table = pd.DataFrame({"label": ["cost $x^$", "b"], "kind": ["_new", "$y^$"], "value": 0.1})
+    ax = forest(table.assign(low=0.0, high=0.2, seeds=3), hue="kind")
+    ax.figure.canvas.draw()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["_new", r"\$y^\$"]
+    plt.close("all")
