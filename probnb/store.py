@@ -183,9 +183,14 @@ def replace_file(path, write):
     """Call ``write(temporary)`` and rename the result to `path`, so no reader sees a part of it.
 
     The file has the mode that the user's umask gives, whatever mode the writer chose: what one
-    user has made, others may read (safetensors writes for the owner alone).
+    user has made, others may read (safetensors writes for the owner alone). A link stays one, and
+    what it leads to is replaced; a pipe or a device is written to as it is.
     """
-    path = Path(path).resolve()  # a link stays one
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        write(path)
+        return
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")  # other machines write here
     try:

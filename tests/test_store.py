@@ -97,3 +97,14 @@ def test_a_table_comes_back_as_it_was(tmp_path, table):
     store.write_table(tmp_path / "t.parquet", table)
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "t.parquet"), table, check_exact=True)
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_links_stay_and_pipes_are_written_to(tmp_path):
+    """Either became a file of its own: as root, /dev/null too."""
+    (tmp_path / "link").symlink_to("folder/file")
+    store.replace_file(tmp_path / "link", lambda path: path.write_text("x"))
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "folder" / "file").read_text() == "x"
+    os.mkfifo(tmp_path / "pipe")
+    with open(os.open(tmp_path / "pipe", os.O_RDWR), "rb", 0) as pipe:
+        store.replace_file(tmp_path / "pipe", lambda path: path.write_text("x"))
+        assert pipe.read(1) == b"x" and (tmp_path / "pipe").is_fifo()
