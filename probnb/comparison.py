@@ -77,6 +77,11 @@ def compare(
     if not isinstance(splits, Splits):
         raise TypeError(f"splits must be probnb.data.Splits; got {type(splits).__name__}.")
     profile = profile if isinstance(profile, Profile) else make_profile(profile)
+    if profile.frozen and len(splits.train.inputs.shape) > 2:
+        raise ValueError(
+            "splits must be features for a profile with a backbone, as "
+            "probnb.pretrained.features.features_of(splits, profile, ...) makes them of images."
+        )
     methods = check_methods(methods, splits.known, profile.frozen)
     if network is None and len(splits.train.inputs.shape) == 2 and profile.backbone == "none":
         network = network_of("mlp")

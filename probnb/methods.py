@@ -214,6 +214,7 @@ class Method:
                 "loss": self.loss != "ce",
                 "start": self.start,
                 "members": self.members > 1,
+                "epoch": self.epoch == "last",
                 "targets": isinstance(self.targets, str) and self.targets not in CONVEX,
                 "grid": min(self.grid.get("share", (0,))) < 0,
             }

@@ -8,8 +8,8 @@ __all__ = ["part_names", "parts_of"]
 
 PARTS = {
     "train": "train training",
-    "val": "val valid validation dev development tune tuning",
-    "test": "test testing holdout heldout",
+    "val": "val valid validate validation dev development tune tuning",
+    "test": "test tests testing holdout heldout",
 }
 """What the parts of a division are called; an eval is a test, and where there is one, a val."""
 
@@ -24,7 +24,7 @@ def parts_of(values):
     """
     words = {word: part for part, words in PARTS.items() for word in words.split()}
     plain = [re.sub(r"[\W_]", "", str(value).casefold()) for value in values]
-    plain = [re.sub(r"(set|data|split)$", "", value) for value in plain]
+    plain = [re.sub(r"(sets?|data|split|part|images|rows)$", "", value) for value in plain]
     several = any(words.get(value) == "test" for value in plain)
     words |= dict.fromkeys(("eval", "evaluation"), "val" if several else "test")
     return [words.get(value) for value in plain]

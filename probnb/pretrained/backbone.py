@@ -219,7 +219,7 @@ def check_backbone(backbone, sides):
 
 
 def _is_file(backbone):
-    path = PureWindowsPath(backbone)
+    path = PureWindowsPath(str(backbone))
     return path.name != backbone or path.suffix.lower() in (".safetensors", ".pth", ".pt")
 
 
