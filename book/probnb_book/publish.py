@@ -435,7 +435,11 @@ def _one_file(page, beside, lost):
     html, built = page.read_text(encoding="utf-8"), page.parent
     article = BeautifulSoup(html, "html.parser").find("article")
     for tag in article.find_all(_RUNS):
+        if tag.name in ("iframe", "object", "embed"):
+            lost.append(f"the {tag.name} of {tag.get('src') or tag.get('data')}")
         tag.decompose()
+    for tag in article.select("img[srcset]:not([src])"):
+        tag["src"] = tag["srcset"].split()[0].rstrip(",")
     for tag in article.find_all("style"):
         tag.string = _unloaded(tag.string or "")
     for tag in article.find_all(True):

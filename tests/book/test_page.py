@@ -156,3 +156,11 @@ def test_bad_input_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="notebook must be an"):
         write_page(tmp_path / "out.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_picture_by_another_attribute_is_kept_and_a_frame_is_said(tmp_path):
+    """Both vanished in silence."""
+    (tmp_path / "s.gif").write_bytes(base64.b64decode(PIXEL))
+    text = '# T\n\n<img srcset="s.gif 2x">\n\n<iframe src="film.html"></iframe>'
+    article, lost = page_of(tmp_path, nbformat.v4.new_markdown_cell(text))
+    assert article.img["src"].startswith("data:image/gif") and "the iframe of film.html" in lost
