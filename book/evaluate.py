@@ -74,12 +74,12 @@ check_parameters(
 if predictions is not None and engine is None:
     find_path(predictions, "predictions")
 
-from probnb.settings import EngineSettings, ReportSettings
+from probnb.settings import ReportSettings, check_engine
 
 if predictions is None and threshold is None:
     threshold = 0.2  # of the example
 ReportSettings(reference, bins, replicates, seed, scale, threshold)  # checks them
-EngineSettings("duckdb" if engine is None else engine, memory, exact_auc)
+check_engine(engine, memory, exact_auc)
 
 # %% tags=["remove-cell"]
 # %matplotlib inline

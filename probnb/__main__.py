@@ -13,6 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .paths import check_output
+from .text import plain
 from .validation import check_choice
 
 
@@ -29,14 +30,22 @@ def main(arguments=None):
         for names, about, settings in options:
             command.add_argument(*names.split(), help=about, **settings)
     given = parser.parse_args(arguments)
+    for stream in sys.stdout, sys.stderr:  # which may have no letter for a name
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return given.run(given)
     except BrokenPipeError:  # whoever reads the output has enough of it, as head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, OSError, ImportError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        _say(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
+
+
+def _say(*lines, file=None):
+    """Print lines, in which a file may have a word."""
+    print(*("\n".join(map(plain, line.split("\n"))) for line in lines), sep="\n", file=file)
 
 
 def _predict(given):
@@ -69,7 +78,7 @@ def _predict(given):
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
     rate = given.rate
     rate = rate if rate in (None, "estimate") else as_rate(rate, "the word estimate")
-    output = _output(given.output, given.images)
+    output = _output(given.output, given.images, *Path(given.model).glob("*"))
     model = load_model(given.model)
     total, entries = image_entries(given.images, given.key)
     rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
@@ -108,6 +117,8 @@ def _output(output, *read, name="output", engine=None):
         read = [*find_files(read[0])[0], *read[1:]]
     if path.resolve() in (Path(one).expanduser().resolve() for one in read if one):
         raise ValueError(f"{name} must be another file than those read; got {output!r}.")
+    if name == "output":
+        check_choice(path.suffix.lower(), (".csv", ".txt", ""), "output: the ending")
     return path
 
 
@@ -150,25 +161,26 @@ def _calibrate(given):
     from .calibrators import CALIBRATORS
     from .report import read_predictions
     from .report.judge import DOUBT
-    from .report.keep import fit_map, read_rate, save_map
+    from .report.keep import fit_map, read_rate, refuse_other_map, save_map
     from .report.tell import gain_cells
 
     if given.map is not None:
         check_choice(given.map, CALIBRATORS, "map")
     check_choice(Path(given.file).suffix, (".json",), "map: the ending")
     path = _output(given.file, given.validation, given.rate, name="map", engine=given.engine)
+    refuse_other_map(path)
     rate, new = read_rate(given.rate)
     names = "columns engine memory y scale part"
     table = read_predictions(given.validation, **{n: getattr(given, n) for n in names.split()})
     kept, gains, why = fit_map(table, given.map, rate, new)
-    print(*table.notes, sep="\n")
-    print(gain_cells(gains).replace("\n", " ", regex=True).to_string())
+    _say(*table.notes, *(() if new is None else new.notes))
+    _say(gain_cells(gains).replace("\n", " ", regex=True).to_string())
     if kept is None:
         print(f"No map is written ({why}); --map NAME writes one all the same.")
         return 3
     save_map(path, kept)
     what = getattr(kept.calibrator, "label", f"no map ({why}), another rate alone,")
-    print(f"{path}: {what} for column {kept.column}.")
+    _say(f"{path}: {what} for column {kept.column}.")
     if kept.rates:
         old, rate = (f"{rate:.4g}" for rate in kept.rates)
         ends = kept.fitted.get("estimate")
@@ -184,7 +196,8 @@ def _apply(given):
 
     Writes CSV to standard output: the rows as they are, in their order, with a column
     NAME_calibrated, the probability of outcome 1. A map is refused on another scale or another
-    column than it was fitted to. Files beyond memory, folders and globs go through an engine.
+    column than it was fitted to. Files beyond memory, folders and globs go through an engine. What
+    was read, and what was left out, goes to standard error.
 
     Two examples:
       python -m probnb apply map.json new.csv > calibrated.csv
@@ -195,10 +208,12 @@ def _apply(given):
     output = _output(given.output, given.new, given.map, engine=given.engine)
     blocks = apply_map(load_map(given.map), given.new, given.engine, given.memory)
     first = next(blocks)  # nothing is written where nothing can be done
+    how = {"index": False, "lineterminator": "\n", "decimal": first.attrs["decimal"]}
+    _say(*first.attrs["notes"], file=sys.stderr)
 
     def write(file):
         for k, block in enumerate(chain([first], blocks)):
-            block.to_csv(file, header=not k, index=False, lineterminator="\n")
+            block.to_csv(file, header=not k, **how)
 
     _write(output, write)
     return 0
@@ -227,7 +242,7 @@ def _watch(given):
     figure = _output(given.figure, given.outcomes, given.state, name="figure")
     names = "outcomes prediction outcome alpha model state id"
     now, table, text = watch_file(**{name: getattr(given, name) for name in names.split()})
-    print(text)
+    _say(text)
     if figure:
         from . import plots, store
 

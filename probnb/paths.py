@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from unicodedata import normalize
+
+HIDDEN = re.compile(
+    r"(^|/)(\.(?!\.?(/|$))|(__MACOSX|__pycache__|_temporary|_delta_log|@eaDir|#recycle|\$RECYCLE\.BIN)/)",
+    re.IGNORECASE,
+)
+"""Files and folders that a system or a program keeps for itself."""
+
+
+def composed(text):
+    """Return a name in which letters have their accents in one way, typed on whatever system."""
+    return normalize("NFC", str(text))
 
 
 def find_path(path, name):

@@ -14,6 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from .paths import composed
+from .text import plain
+
 PIECE = 1 << 20
 """Characters that are looked at at a time."""
 
@@ -38,16 +41,19 @@ def naming(name):
         yield
     except (ValueError, OSError, EOFError, zlib.error, csv.Error, pa.ArrowException) as error:
         short = "it is cut short, or no Parquet: " * isinstance(error, pa.ArrowException)
-        raise ValueError(f"{name} cannot be read as a table: {short}{error}.") from None
+        raise ValueError(f"{plain(name)} cannot be read as a table: {short}{error}.") from None
 
 
 def open_unpacked(path):
     """Open a file for reading bytes, those within if it is gzipped."""
     if Path(path).is_dir():
         raise ValueError("it is a folder; give one file of it")
-    with open(path, "rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if packed else open(path, "rb")
+    stream = io.BufferedReader(io.FileIO(path))  # once, since a pipe gives its bytes once
+    if stream.peek(2)[:2] != b"\x1f\x8b":
+        return stream
+    unpacked = gzip.GzipFile(fileobj=stream)
+    unpacked.myfileobj = stream  # closed with it
+    return unpacked
 
 
 def is_parquet(start):
@@ -95,7 +101,7 @@ class Text:
                 if self.quoted:
                     within = cells.apply(lambda c: c.str.count("\r\n|\r|\n")).sum(axis=1).cumsum()
                     lines, breaks = lines + within.to_numpy(), breaks + within.iloc[-1]
-                names = [name.strip() for name in cells.iloc[0]] if names is None else names
+                names = names or [composed(name.strip()) for name in cells.iloc[0]]
                 given = cells.apply(lambda c: c.str.strip() != "").to_numpy().any(axis=1)
                 given &= cells.index > 0
                 frame = cells.set_axis(names, axis=1).set_axis(lines)

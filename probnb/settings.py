@@ -13,7 +13,14 @@ import numpy as np
 
 from .validation import check_choice, check_integer, check_number
 
-__all__ = ["SCALES", "EngineSettings", "ReportSettings", "TableSettings", "check_numbers"]
+__all__ = [
+    "SCALES",
+    "EngineSettings",
+    "ReportSettings",
+    "TableSettings",
+    "check_engine",
+    "check_numbers",
+]
 
 SCALES = ("auto", "probability", "logit", "each")
 """What a column of predictions may be taken for."""
@@ -113,6 +120,15 @@ class EngineSettings:
         memory = str(self.memory).strip()
         held = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", memory, re.IGNORECASE)
         return float(held[1]) * 1000 ** (1 + "KMGT".index(held[2].upper())) if held else 0
+
+
+def check_engine(engine=None, memory="2GB", exact_auc=True):
+    """Check the settings of an engine, without which none may be given."""
+    given = EngineSettings("duckdb" if engine is None else engine, memory, exact_auc)
+    if engine is None and given != EngineSettings():
+        raise ValueError(
+            f"memory and exact_auc are of an engine; got {memory!r}, {exact_auc!r} without one."
+        )
 
 
 @dataclass(frozen=True)

@@ -13,20 +13,24 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .paths import composed
 from .reading import is_parquet, look_at_text, naming, open_unpacked
+from .text import plain
 from .validation import check_choice, third_class
 
 __all__ = ["ROLES", "column", "find_column", "positive_label", "read_outcomes", "read_table"]
 
 LARGEST = 1 << 32
 """Bytes to which a compressed file may expand: a small file must not fill the memory."""
+
+WHOLE = {"integer_object_nulls": True}
+"""How Arrow becomes pandas: whole numbers stay such, and keep their digits, beside a null."""
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "nat", "<na>", "none", "null")
 
@@ -70,7 +74,15 @@ ROLES = {
 }
 """What a column of a table of outcomes may be, and what it then holds."""
 
-_PLAIN = {"0", "1", "0.0", "1.0", "True", "False", "true", "false"}
+USES = {
+    "weight": "how much a row counts",
+    "p": "the true probability",
+    "group": "what rows share",
+    "split": "the parts of the data",
+}
+"""What a column is taken for, by its name if need be, and what is said of it."""
+
+_PLAIN = {"0", "1", "0.0", "1.0", "true", "false"}
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """What text must be to be a number, as `pandas.to_numeric` has it, for engines."""
 
@@ -92,7 +104,7 @@ def read_table(path):
     DataFrame
         Text as text, Parquet as typed. Its index is named ``line``, the lines of the file, or
         ``row``, counted from 0; ``attrs`` hold the file's ``name``, the ``decimal`` mark and
-        ``notes``, how it was understood. Names are text, and may stand twice.
+        ``notes``, what was read and how. Names are text with composed accents, and may stand twice.
 
     Raises
     ------
@@ -109,23 +121,26 @@ def read_table(path):
         if is_parquet(data):
             table = pq.ParquetFile(pa.BufferReader(data)).read()
             names = [str(k) for k in range(table.num_columns)]  # a name may stand twice
-            frame = table.rename_columns(names).to_pandas(ignore_metadata=True)
-            frame.columns, frame.index.name = table.column_names, "row"
+            frame = table.rename_columns(names).to_pandas(ignore_metadata=True, **WHOLE)
+            frame.columns, frame.index.name = map(composed, table.column_names), "row"
             decimal, notes = ".", []
         else:
             text = look_at_text(partial(io.BytesIO, data))
             (frame,), decimal, notes = text.frames(), text.decimal or ".", text.notes
     if not len(frame):
-        raise ValueError(f"{path.name} has a header ({', '.join(frame)}) but no rows.")
-    frame.attrs = {"name": path.name, "decimal": decimal, "notes": notes}
+        raise ValueError(f"{plain(path.name)} has a header ({', '.join(frame)}) but no rows.")
+    name = plain(path.name)
+    notes = [f"Read {len(frame):,} rows of {name}.", *notes]
+    frame.attrs = {"name": name, "decimal": decimal, "notes": notes}
     return frame
 
 
 def find_column(name, present, role):
     """Return the column that a parameter names (digits arrive as a number), or raise."""
-    text = str(name).strip()
+    name = composed(name)
+    text = name.strip()
     alike = [c for c in present if c.casefold() == text.casefold()]
-    found = next((c for c in (str(name), text, *alike[: len(alike) == 1]) if c in present), None)
+    found = next((c for c in (name, text, *alike[: len(alike) == 1]) if c in present), None)
     return check_choice(text, present, f"{role}: the column") if found is None else found
 
 
@@ -194,7 +209,7 @@ def _text(values):
     if times and values.dt.tz is not None:
         values = values.dt.tz_convert("UTC").dt.tz_localize(None)
     values = values.map(lambda v: np.nan if isinstance(v, NAMELESS) else str(v), na_action="ignore")
-    text = values.astype("str").str.strip()
+    text = values.astype("str").str.strip().str.normalize("NFC")
     return text.str.replace(r"(\.\d*?)0+$", r"\1", regex=True) if times else text
 
 
@@ -202,7 +217,7 @@ def _as_numbers(values, decimal, booleans):
     """Text as numbers; NaN where it is none."""
     text = _text(values).str.replace("\u2212", "-", regex=False)  # a typeset minus
     if booleans:
-        text = text.replace({"True": "1", "False": "0", "true": "1", "false": "0"})
+        text = text.str.lower().replace({"true": "1", "false": "0"})
     if decimal == ",":  # a point would mark thousands
         text = text.mask(text.str.contains(".", regex=False), "").str.replace(",", ".", regex=False)
     return pd.to_numeric(text, errors="coerce")
@@ -219,6 +234,8 @@ class Rows:
 
     names = property(lambda self: [*self.frame.columns], doc="Names of the columns.")
     size = property(lambda self: len(self.frame), doc="How many rows there are.")
+    notes = property(lambda self: self.frame.attrs.get("notes", ()), doc="What was read and how.")
+    decimal = property(lambda self: self.frame.attrs.get("decimal", "."), doc="The decimal mark.")
 
     def read(self, name, kind="number"):
         """Return a column as labels or numbers, NaN where it holds none that is finite."""
@@ -310,27 +327,21 @@ def read_outcomes(outcomes, columns, positive=None, needed=("y", "path")):
     frame, notes = outcomes, []
     if not isinstance(outcomes, pd.DataFrame):
         frame = read_table(Path(outcomes).expanduser())
-        notes = [f"Read {len(frame):,} rows of {frame.attrs['name']}.", *frame.attrs["notes"]]
-    frame = frame.set_axis(frame.columns.map(str), axis=1)
+        notes = [*frame.attrs["notes"]]
+    frame = frame.set_axis(frame.columns.map(composed), axis=1)
     roles = {role: find_column(name, [*frame], role) for role, name in columns.items()}
     free = [name for name in frame if name not in roles.values()]
     roles |= {role: role for role in ROLES if role in free and role not in roles}
     roles |= {role: find_column(role, free, role) for role in needed if role not in roles}
-    labels, table = _composed(column(frame, roles["y"], "label")).astype("str"), {}
+    labels, table = pd.Series(column(frame, roles["y"], "label")).astype("str"), {}
     names = sorted({*labels})
-    if positive is not None or (len(names) == 2 and not {*names} <= _PLAIN):
+    if positive is not None or (len(names) == 2 and not {name.lower() for name in names} <= _PLAIN):
         table["y"] = (labels == positive_label(positive, names)).to_numpy(float)
     for role, kind in ROLES.items():
         if role in roles and role not in table:
             table[role] = column(frame, roles[role], kind)
-    if "group" in table:
-        table["group"] = _composed(table["group"]).to_numpy()
+    notes += [f"Column {roles[r]} is taken for {use}." for r, use in USES.items() if r in table]
     return pd.DataFrame(table), notes
-
-
-def _composed(names):
-    """Names in which letters have their accents in one way: a person is one, typed on a Mac too."""
-    return pd.Series(names).map(lambda x: normalize("NFC", x) if isinstance(x, str) else x)
 
 
 def one_outcome(name, rows, mean):
@@ -347,7 +358,7 @@ def positive_label(positive, labels):
         raise ValueError(f"there must be two outcomes; found {len(labels)}: {shown}.{hint}")
     if positive is None and labels == ["0", "1"]:
         return "1"
-    one = normalize("NFC", str(positive))
+    one = composed(positive)
     if positive is None or one not in labels:
         raise ValueError(
             f"the outcomes are called {labels[0]!r} and {labels[1]!r}: say which of them is "

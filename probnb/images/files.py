@@ -14,7 +14,6 @@ import posixpath
 import re
 import stat
 import tarfile
-import unicodedata
 import zipfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+
+from ..paths import HIDDEN, composed
 
 __all__ = [
     "LINKED",
@@ -45,12 +46,6 @@ LIMIT = 256 * 2**20
 
 LINKED = "a link to a folder"
 PACKED_LINK = "a symbolic link in an archive: unpack it and give the folder"
-
-HIDDEN = re.compile(
-    r"(^|/)(\.|(__MACOSX|__pycache__|_temporary|_delta_log|@eaDir|#recycle|\$RECYCLE\.BIN)/)",
-    re.IGNORECASE,
-)
-"""Files and folders that a system or a program keeps for itself. Cameras begin names with "_"."""
 
 PACKED = re.compile(
     r"(?<=.)\.(zip|tgz|tbz2?|txz|tar(\.(gz|bz2|xz|zst))?|np[yz]|h5|hdf5|zarr)$", re.IGNORECASE
@@ -232,7 +227,7 @@ def match_names(paths, listing):
 
 
 def _folded(text):
-    return unicodedata.normalize("NFC", text).casefold()
+    return composed(text).casefold()
 
 
 def _match(parts, shared, known, alike, listing):

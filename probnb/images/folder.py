@@ -12,7 +12,6 @@ import io
 import logging
 import re
 from pathlib import Path
-from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -23,8 +22,9 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.base import Mirror, ProbabilityData, split
 from ..parts import parts_of
+from ..paths import composed
 from ..tables import ROLES, positive_label, read_outcomes
-from ..text import Named
+from ..text import Named, plain
 from ..validation import check_choice, check_integer, check_number
 from .files import is_array, list_files, match_names, open_array, read_files
 from .pictures import ASPECTS, decode_files, decode_rows
@@ -195,7 +195,7 @@ def _read_files(path, outcomes, how, positive, columns):
         counted = re.split("[;:] ['\"]", left)[0].removesuffix(".")
         notes.append(Named(left, f"{counted}."))
     found = found.reindex(pd.Index(files, dtype=object)).set_axis(table.index)
-    table["name"] = [_shown(file or path) for file, path in zip(files, table["path"])]
+    table["name"] = [plain(file or path) for file, path in zip(files, table["path"])]
     found["reason"] = found["reason"].where(found["row"].notna(), pd.Series(reasons, dtype=object))
     return pixels, table.drop(columns="path").join(found), checksum, notes
 
@@ -219,7 +219,7 @@ def outcome_folders(listing, positive=None):
         Which folder is which.
     """
     table = pd.DataFrame({"path": listing.pictures()}, dtype=object)  # names need not be Unicode
-    parts = [normalize("NFC", name).split("/") for name in table["path"]]
+    parts = [composed(name).split("/") for name in table["path"]]
 
     def folders(depth):
         return np.array([p[depth] if len(p) > depth + 1 else "" for p in parts], dtype=object)
@@ -266,11 +266,6 @@ def read_parts(values, place):
     if missing := {"train", "test"} - {*parts}:
         raise ValueError(f"{place} must hold train and test at least; {min(missing)} is missing.")
     return np.array(parts, dtype=object)
-
-
-def _shown(name):
-    """A file's name as text, whatever its bytes."""
-    return str(name).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _judge(bad, n, allowed, notes):
@@ -328,10 +323,10 @@ def _divide(table, seed, notes):
     for what, cut in (("images stand", across), ("groups stand", groups)):
         if cut:
             notes.append(
-                f"**{cut:,} {what} in more than one part** of the division that you gave: what is "
+                f"{cut:,} {what} in more than one part of the division that you gave: what is "
                 "measured on the test part is better than what new images will see."
             )
-            log.warning("%s", notes[-1].replace("*", ""))
+            log.warning("%s", notes[-1])
     return rows
 
 

@@ -52,7 +52,7 @@ def decision_curve(table, threshold):
     """
     if threshold is None:
         return None
-    asked = check_numbers(threshold, "threshold", 0, 1, exclusive=True)
+    table, asked = table.sample, check_numbers(threshold, "threshold", 0, 1, exclusive=True)
     grid = np.linspace(0, min(1, 2 * max(asked)), GRID + 2)[1:-1]
     columns = {name: p + 0 * table.y for name, p in {**table.predictions, **PLAIN}.items()}
     rows = {}

@@ -122,6 +122,7 @@ def distance_table(table):
         One row per column: ``mse_p`` and ``kl_p`` by `probnb.metrics.repeated_distance`, each with
         ``_std``, ``_low``, ``_high`` and ``_bias``, at most how much of it is bias.
     """
+    table = table.sample
     rows = {name: {} for name in table.predictions if table.ones is not None}
     about = {"weights": table.weight, "groups": table.cluster}
     for name, metric in itertools.product(rows, ("mse_p", "kl_p")):
@@ -202,8 +203,8 @@ def calibration_table(table):
             with np.errstate(divide="ignore", invalid="ignore"):
                 p = 2 * student.sf(np.abs(np.divide(bias, std)), table.units - 1)
             out[name] |= {"bias_p": p, "bins_p": np.nan, "ece_null": np.nan}
-        if order == "separated" and rows is not table and table.column(name).auc < 1:
-            out[name]["order"] = "ordinary"  # of the sample alone
+        if rows is not table and not _holds(table, name, order):
+            out[name]["order"] = "ordinary"
     return pd.DataFrame.from_dict(out, orient="index")
 
 
@@ -279,6 +280,14 @@ def _order(table, s):
         return "separated", True
     perfect = zeros.max() == ones.min() or ones.max() <= zeros.min()
     return ("inverted" if _below_half(table, s) < DOUBT else "ordinary"), perfect
+
+
+def _holds(data, name, order):
+    """Whether all rows of a data set have the order that its sample has."""
+    if order == "constant":
+        ends = logits_from_probabilities(np.array(data.ends[name]))
+        return np.ptp(np.diff(ends, axis=1)) < FLAT
+    return order != "separated" or data.column(name).auc == 1
 
 
 def _below_half(table, s):
@@ -371,6 +380,7 @@ def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
     """
     for name in calibrators:
         check_choice(name, CALIBRATORS, "calibrators")
+    table = table.sample
     try:
         splits = cross_fit_folds(table.y, table.cluster, folds, seed)
     except ValueError:
@@ -412,6 +422,7 @@ def gain_parts_table(table, reference=None, seed=0):
         From `probnb.report.gain_parts`, index levels ``column`` and ``part``: what `reference`
         has the lower score by. Empty where a fold would lack an outcome or there is one column.
     """
+    table = table.sample
     scores = {name: mean_of(table, (q - table.y) ** 2)[0] for name, q in table.predictions.items()}
     best = min(scores, key=scores.get) if reference is None else reference
     rows = np.random.default_rng(seed).permutation(table.size)[:FIT_ROWS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,14 +14,13 @@ from scipy.stats import ks_2samp
 from ..calibrators import CALIBRATORS, from_dict, logits_from_probabilities, to_dict
 from ..metrics.resampling import draw_weights
 from ..metrics.sample import effective_rows
-from ..paths import find_path
+from ..paths import composed, find_path
+from ..settings import check_engine
 from ..tables import Rows, read_table
 from ..validation import check_choice, check_number, check_probabilities
 from .base_rate import as_rate, at_rate, rate_with_interval
 from .judge import FIT_ROWS, USUAL, calibration_gains, calibration_table
 from .tell import choose_map
-
-log = logging.getLogger(__name__)
 
 ENOUGH = 500
 """Independent rows, or clusters, from which on a map is chosen: of 300, what looks best of five
@@ -105,12 +103,12 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
     ValueError
         If there are several columns, or too few rows.
     """
-    table = table.sample
+    whole, table = table, table.sample
     if len(table.predictions.columns) > 1:
         names = ", ".join(table.predictions)
         raise ValueError(f"prediction must name one column; those of predictions are {names}.")
     ((column, p),) = table.predictions.items()
-    _check_enough(table, name)
+    _check_enough(table, name, "" if table.size == whole.size else ", in a sample of its rows")
     if calibration_table(table).loc[column, "order"] == "inverted":
         raise ValueError(f"column {column!r} must not be inverted; is a label swapped?")
     gains = calibration_gains(table, USUAL if name is None else (name,), seed=seed)
@@ -122,7 +120,7 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
     x = s if column in table.logits else p.to_numpy()
     fitted = {"rows": table.size, "share": float(table.share), "high": x.max()}
     fitted |= {"inside": np.mean((x >= 0) & (x <= 1)), "positive": np.mean(x >= 0)}
-    fitted["notes"] = table.notes
+    fitted["notes"] = [getattr(note, "public", note) for note in table.notes]
     if chosen:
         fitted["gain"] = gains.loc[chosen].to_dict()
     kept = KeptMap(column, "logit" if column in table.logits else "probability", fitted=fitted)
@@ -164,7 +162,7 @@ def _alike(x, table, new, rate, rng):
     return float(ks_2samp(x[chosen], new, method="asymp").pvalue)
 
 
-def _check_enough(table, name):
+def _check_enough(table, name, where):
     if missed := [note for note in table.notes if note.startswith("No row is of part")]:
         raise ValueError(f"part must be one of the file's: {missed[0]}")
     least = ENOUGH if name is None else ENOUGH // 10
@@ -176,7 +174,7 @@ def _check_enough(table, name):
         what = "to choose a map, none being safer with fewer" if name is None else "to fit a map"
         raise ValueError(
             f"validation must have at least {least} independent {table.kind}, {least // 10} of "
-            f"either outcome, {what}; it has {units:,}, {rarer:,} of the rarer outcome."
+            f"either outcome, {what}; it has {units:,}, {rarer:,} of the rarer outcome{where}."
         )
 
 
@@ -193,7 +191,17 @@ def save_map(path, kept):
 
     content = vars(kept) | {"calibrator": kept.calibrator and to_dict(kept.calibrator)}
     text = json.dumps(content, indent=1, allow_nan=False, default=float)
+    refuse_other_map(path, kept.column)
     replace_file(path, lambda file: file.write_text(f"{text}\n"))
+
+
+def refuse_other_map(path, column=None):
+    """Raise where a map would replace one of another column, or a file that is none."""
+    if Path(path).is_file() and (held := load_map(path).column) != (column or held):
+        raise ValueError(
+            f"map must be a new file or one of column {column!r}; {path} is of column {held!r}. "
+            "Remove it if it is no longer wanted, or name another."
+        )
 
 
 def load_map(path):
@@ -226,34 +234,40 @@ def apply_map(kept, path, engine=None, memory="2GB"):
     Yields
     ------
     DataFrame
-        So many rows at a time, as they are, with the column ``NAME_calibrated`` last.
+        So many rows at a time, as they are, with the column ``NAME_calibrated`` last; ``attrs``
+        are those of `probnb.tables.read_table`.
 
     Raises
     ------
     ValueError
         If the file lacks the column, or this holds another scale, before anything is given.
     """
+    check_engine(engine, memory)
     if engine is None:
         rows = Rows(read_table(find_path(path, "predictions")))
     else:
         from ..scale import open_rows  # here, since engines are an extra
 
-        rows = open_rows(path, engine, memory)
+        rows = open_rows(path, engine, memory, lambda names: _check_column(kept, names))
     x, new = column_of(kept, rows), f"{kept.column}_calibrated"
     if new in rows.names:
         raise ValueError(f"{path} must not have a column {new!r}; it has one already.")
-    if rows.odd:
-        log.warning("Not alike in all files, and left out: %s", ", ".join(rows.odd))
     for frame, part in rows.beside(x):
-        yield frame.assign(**{new: kept.predict(part)})
+        frame = frame.assign(**{new: kept.predict(part)})
+        frame.attrs = {"decimal": rows.decimal, "notes": rows.notes}
+        yield frame
+
+
+def _check_column(kept, names):
+    if (name := composed(kept.column)) not in names:
+        there = ", ".join(names[:12])
+        raise ValueError(f"predictions must have the map's column, {name!r}; the file has {there}.")
+    return name
 
 
 def column_of(kept, rows):
     """Return the map's column of other rows, if they have it on its scale."""
-    name, held = kept.column, kept.fitted
-    if name not in rows.names:
-        there = ", ".join(rows.names[:12])
-        raise ValueError(f"predictions must have the map's column, {name!r}; the file has {there}.")
+    name, held = _check_column(kept, rows.names), kept.fitted
     x, found = rows.column(name), rows.look(name)
     inside, positive = (held[k] ** rows.size < CHANCE for k in ("inside", "positive"))
     if kept.scale == "probability" and found.outside:

@@ -11,6 +11,7 @@ from scipy.special import expit
 from ..metrics.binning import brier_decomposition
 from ..metrics.sample import check_row_weights
 from ..metrics.votes import check_votes
+from ..paths import composed
 from ..settings import TableSettings
 from ..tables import Rows, one_outcome
 from .understand import understand
@@ -97,7 +98,7 @@ class PredictionTable:
         sums = self.predictions.set_axis([f"p{k}" for k in range(k)], axis=1).mul(w, axis=0)
         sums = sums.assign(rows=1, mass=w, ww=w * w, ones=w * self.y, group=self.group)
         sums["unit"] = np.arange(self.size) if self.cluster is None else self.cluster
-        kept = sums["group"].value_counts(sort=False)
+        kept = sums["group"].value_counts().sort_index()
         kept = kept.sort_values(ascending=False, kind="stable").index[:largest]
         found = sums[sums["group"].isin(kept)].groupby(["group", "unit"], sort=False).sum()
         return {group: found.loc[group] for group in kept}
@@ -148,10 +149,13 @@ def check_table(frame, columns=None, **settings):
     [0.119, 0.5, 0.953]
     """
     # What is not from `read_table` counts its rows from 0.
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"frame must be a DataFrame of pandas; got {type(frame).__name__}.")
     frame = frame if "name" in frame.attrs else frame.reset_index(drop=True)
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    rows, roles, out, kinds, notes = understand(Rows(frame), columns, TableSettings(**settings))
-    notes = [*frame.attrs.get("notes", ()), *notes]
+    rows = Rows(frame.set_axis([*map(composed, frame.columns)], axis=1))
+    notes = [*rows.notes]
+    rows, roles, out, kinds, more = understand(rows, columns, TableSettings(**settings))
+    notes += more
     if "k" in roles:
         out["ones"], out["counts"] = out.pop("k"), out.pop("n")
         check_votes(out["ones"], out["counts"], [f"column {roles[role]!r}" for role in "kn"])

@@ -6,19 +6,17 @@ that of a sample, which is said.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
 from ..paths import find_path
-from ..settings import EngineSettings, TableSettings
+from ..settings import TableSettings, check_engine
 from ..tables import read_table
 from ..validation import check_integer
 from . import judge
 from .read import PredictionTable, check_table
-from .understand import understand
+from .understand import find_names, understand
 
 
 def read_predictions(
@@ -57,16 +55,10 @@ def read_predictions(
     """
     if engine is not None:
         return read_large(path, columns, engine, memory, exact_auc, **settings)
-    if (memory, exact_auc) != ("2GB", True):
-        raise ValueError(
-            f"memory and exact_auc are of an engine; got {memory!r}, {exact_auc!r} without one."
-        )
-    if path is None:
-        return check_table(draw_example(), columns, **settings)
-    path = find_path(path, "predictions")
-    frame = read_table(path)
-    table = check_table(frame, columns, **settings)
-    return replace(table, notes=(f"Read {len(frame):,} rows of {path.name}.", *table.notes))
+    check_engine(engine, memory, exact_auc)
+    TableSettings(**settings)  # before anything is read
+    frame = draw_example() if path is None else read_table(find_path(path, "predictions"))
+    return check_table(frame, columns, **settings)
 
 
 def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True, **settings):
@@ -85,14 +77,13 @@ def read_large(path, columns=None, engine="duckdb", memory="2GB", exact_auc=True
     from ..scale import DataSet, open_rows  # here, since engines are an extra
 
     asked = TableSettings(**settings)
-    EngineSettings(engine, memory, exact_auc)  # checks them
+    check_engine(engine, memory, exact_auc)
     if path is None:
         raise ValueError(f"path must be given with an engine; got engine={engine!r} without one.")
     if asked.k is not None:
         raise ValueError(f"k and n must be None with an engine; got {asked.k!r} and {asked.n!r}.")
-    opened = open_rows(path, engine, memory)
-    files = "" if len(opened.files) == 1 else f"{len(opened.files):,} files of "
-    notes = [f"Read {opened.size:,} rows of {files}{opened.name} with {engine}.", *opened.notes]
+    opened = open_rows(path, engine, memory, lambda names: find_names(names, columns, asked))
+    notes = [*opened.notes]
     rows, roles, _, kinds, more = understand(opened, columns, asked)
     logits = tuple(c for c in kinds if kinds[c] == "logit")
     roles = {role: roles.get(role) for role in ("y", "p", "group", "cluster", "weight")}

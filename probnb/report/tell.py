@@ -12,7 +12,7 @@ from ..metrics import METRICS
 from ..metrics.resampling import Bootstrap
 from ..metrics.sample import FEWEST
 from ..settings import ReportSettings
-from ..text import Html, Markdown, listed, tabled
+from ..text import Html, Markdown, listed, plain, tabled
 from ..validation import check_choice
 from . import judge
 from .gain_parts import PARTS
@@ -178,18 +178,20 @@ def make_report(table, reference=None, bins=15, replicates=1000, seed=0):
     >>> report.in_short().splitlines()[0]
     '|  | careful | overconfident | noisy |'
     """
-    rows, settings = table.sample, ReportSettings(reference, bins, replicates, seed)
-    reference = settings.reference_of([*rows.predictions], table.size)  # before anything is done
+    if isinstance(table, pd.DataFrame):
+        raise ValueError("table must be checked: give what check_table makes of the DataFrame.")
+    settings = ReportSettings(reference, bins, replicates, seed)
+    reference = settings.reference_of([*table.predictions], table.size)  # before anything is done
     boot = judge.resample(table, replicates, seed)
     tables = {
         "metrics": pd.concat([boot.point, *boot.interval()], keys=["value", "low", "high"]),
         "pairs": judge.paired_table(boot, reference),
         "decomposition": judge.decomposition_table(table, bins),
-        "distances": judge.distance_table(rows),
+        "distances": judge.distance_table(table),
         "calibration": judge.calibration_table(table),
         "groups": judge.group_table(table),
-        "gains": judge.calibration_gains(rows, seed=seed),
-        "parts": judge.gain_parts_table(rows, reference, seed),
+        "gains": judge.calibration_gains(table, seed=seed),
+        "parts": judge.gain_parts_table(table, reference, seed),
     }
     return Report(table, boot, tables)
 
@@ -360,7 +362,7 @@ def show_table(cells):
     parts = [cells.iloc[:, k : k + each] for k in range(0, len(widths), each)]
     styles = [part.style.format(escape="html").set_table_styles([look]) for part in parts]
     for style in styles:
-        style.format_index(str, escape="html").format_index(str, axis="columns", escape="html")
+        style.format_index(plain, escape="html").format_index(plain, axis=1, escape="html")
         # The first class tells the book's theme to colour it for a dark page; no $ is mathematics.
         style.set_table_attributes('class="dataframe tex2jax_ignore"')
     return Html("".join(style.to_html() for style in styles))

@@ -7,8 +7,10 @@ import re
 import numpy as np
 
 from ..parts import part_names
+from ..paths import composed
 from ..settings import SCALES
 from ..tables import find_column
+from ..text import Named
 
 HELD = {
     "y": "outcome",
@@ -52,8 +54,7 @@ def understand(rows, columns, asked):
         How the table was understood and what was left out.
     """
     notes, scale = [], asked.scale
-    roles = find_roles(rows.names, asked)
-    named = None if columns is None else _named_columns(columns, rows.names, roles)
+    roles, named = find_names(rows.names, columns, asked)
     rows = _keep_part(rows, roles.get("split"), asked.part, notes)
     held = {r: rows.column(roles[r], kind) for r, kind in HELD.items() if r in roles}
     if "id" in roles:
@@ -74,6 +75,9 @@ def understand(rows, columns, asked):
 def _keep_part(rows, split, part, notes):
     """Keep the rows of one part of the data, if a column tells the parts."""
     if split is None:
+        if part != "test":
+            text = "No column tells the parts of the data"
+            notes.append(f"{text}: all rows count, of part {part} or not.")
         return rows
     names = rows.labels(split)
     labels = part_names(part, names)
@@ -139,6 +143,12 @@ _ASIDE = {  # what a column of numbers holds that is no prediction, by its name
 }
 
 
+def find_names(present, columns, asked):
+    """Which column has which role, and those of predictions, None where none are named."""
+    roles = find_roles(present, asked)
+    return roles, None if columns is None else _named_columns(columns, present, roles)
+
+
 def find_roles(present, asked):
     """Which column has which role; a usual name counts where a column has it and no other role."""
     named = {role: name for role, name in vars(asked).items() if role in (*HELD, "split")}
@@ -154,7 +164,7 @@ def find_roles(present, asked):
 
 def _named_columns(columns, present, roles):
     """The prediction columns that a parameter names."""
-    if isinstance(columns, str) and columns not in present:
+    if isinstance(columns, str) and composed(columns) not in present:
         columns = [name for name in columns.split(",") if name.strip()]
     elif np.ndim(columns) == 0:
         columns = [columns]
@@ -192,15 +202,13 @@ def _look_at_ids(rows, roles, held, notes):
 def _candidates(rows, roles, scale, notes):
     """The columns of numbers that may be predictions; `notes` say what the others are."""
     taken, out, binary = set(roles.values()), [], []
-    for name in (c for c in dict.fromkeys(rows.names) if c not in taken):
-        if name in rows.odd:
-            notes.append(f"Not alike in all files, and left out: {name} ({rows.odd[name]}).")
-            continue
+    for name in (c for c in dict.fromkeys(rows.names) if c not in {*taken, *rows.odd}):
         found = rows.look(name)
         if 0 < found.wrong < rows.size / 2:
             rows.column(name)  # numbers were meant: says where there is none
         if found.wrong:
-            notes.append(f"Not numeric, and left out: {name} ({str(rows.first(name)[0])!r}).")
+            text = f"Not numeric, and left out: {name}"
+            notes.append(Named(f"{text} ({str(rows.first(name)[0])!r}).", f"{text}."))
         elif reason := _not_a_prediction(rows, name, found, taken):
             notes.append(f"Column {name} {reason}: it is left out.")
         elif found.binary == rows.size:
@@ -216,7 +224,7 @@ def _candidates(rows, roles, scale, notes):
     notes += [f"Column {name} holds only 0 and 1, as outcomes do{left}." for name in binary]
     if not out + binary:
         hint = " If 'p' holds predictions, set p to None." if roles.get("p") == "p" else ""
-        beside = " ".join([f"{', '.join(roles.values())}.{hint}", *notes])
+        beside = " ".join([f"{', '.join(roles.values())}.{hint}", *rows.notes, *notes])
         raise ValueError(f"no numeric prediction column beside {beside}")
     return out or binary
 

@@ -116,7 +116,7 @@ class DataSet:
         self.share, self.groups = self.ones / self.total, int(found.get("groups", 0))
         if self.share in (0, 1):
             raise one_outcome(self.y, self.size, self.share)
-        self._ends = {c: (found[f"low{k}"], found[f"high{k}"]) for k, c in enumerate(self.names)}
+        self.ends = {c: (found[f"low{k}"], found[f"high{k}"]) for k, c in enumerate(self.names)}
         self._ties = {c: found[f"n{k}"] * BLOCKS < self.size for k, c in enumerate(self.names)}
 
     def draw(self, count):
@@ -170,7 +170,7 @@ class DataSet:
         """Return what depends on one column's order, a `probnb.scale.ranks.Ranks`."""
         if check_integer(bins, "bins") not in self.bins:
             self.bins = (*self.bins, bins)
-        about = *self._ends[check_choice(name, self.names, "column")], self.total, self.ones
+        about = *self.ends[check_choice(name, self.names, "column")], self.total, self.ones
         how = self.bins, self._ties[name], self.exact_auc, name
         return self._once(
             (name, self.bins),

@@ -12,7 +12,7 @@ import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..tables import COUNTS, KINDS, NUMBER, Facts, refusal
+from ..tables import COUNTS, KINDS, NUMBER, WHOLE, Facts, refusal
 from ..validation import check_choice
 
 FILE, ROW = "_file", "_row"
@@ -57,7 +57,7 @@ class Engine:
     decimal : str
         The decimal mark of text.
     notes : tuple of str
-        How the files were understood and what was left out.
+        What was read, how it was understood and what was left out.
     folder : tempfile.TemporaryDirectory
         Where rewritten files lie; removed with the last reference to it.
     table : ibis.Table
@@ -79,7 +79,7 @@ class Engine:
     def ask(self, expression):
         """Run an expression and return its rows as a DataFrame, or raise a ValueError in words."""
         with self.explained():
-            return self.con.to_pyarrow(expression).to_pandas()
+            return self.con.to_pyarrow(expression).to_pandas(**WHOLE)
 
     def batches(self, expression):
         """Run an expression and yield its rows in order as Arrow, so many at a time."""
@@ -91,7 +91,7 @@ class Engine:
         names = {f"c{k}": c for k, c in enumerate(self.names) if c not in self.odd}
         table = self.table if self.con.name == "duckdb" else self.table.order_by(FILE, ROW)
         for batch in self.batches(table.select(*names, x=x)):
-            frame = batch.to_pandas()
+            frame = batch.to_pandas(**WHOLE)
             yield frame[[*names]].set_axis([*names.values()], axis=1), frame["x"].to_numpy()
 
     def write(self, rows, path):
@@ -205,6 +205,11 @@ class Engine:
         return replace(self, table=self.table.filter(kept), _known={})
 
 
+@ibis.udf.scalar.builtin
+def nfc_normalize(text: str) -> str:
+    """DuckDB's; Spark is given one."""
+
+
 def _convert(x, kind, decimal):
     """A column as labels or numbers by the rules of `probnb.tables.column`."""
     x = x.cast("float64") if x.type().is_decimal() else x
@@ -218,12 +223,12 @@ def _convert(x, kind, decimal):
             return x.cast("string").capitalize()
         if type_.is_nested() or type_.is_binary():
             return ibis.null("string")
-        x = x.cast("string").re_replace(SPACES, "").nullif("")
+        x = nfc_normalize(x.cast("string").re_replace(SPACES, "")).nullif("")
         return x.re_replace(r"\+00$", "") if type_.is_timestamp() else x
     if type_.is_string():
         text = x.re_replace(SPACES, "").replace("\u2212", "-")
         if kind == "outcome":
-            text = text.substitute({"True": "1", "true": "1", "False": "0", "false": "0"})
+            text = text.lower().substitute({"true": "1", "false": "0"})
         if decimal == ",":  # a point would mark thousands
             text = ibis.ifelse(text.contains("."), "", text).replace(",", ".")
         number = text.re_search(NUMBER).ifelse(text, ibis.null("string")).try_cast("float64")

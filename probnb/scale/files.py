@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import hashlib
 import itertools
 import os
 import re
@@ -21,9 +22,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..paths import find_path
+from ..paths import HIDDEN, composed, find_path
 from ..reading import is_parquet, look_at_text, naming, open_unpacked
 from ..settings import EngineSettings
+from ..text import plain
 from .engine import FILE, ROW, Engine, write_parquet
 
 PARQUET, TEXT = (".parquet", ".pq", ".parq"), (".csv", ".tsv")
@@ -39,9 +41,10 @@ SHOWN = 8
 def find_files(path):
     """Return the files that a path means, in order, the folder above, and what is left out.
 
-    Hidden and unfinished files and folders are left out, files that a link leads to again and, of a
-    folder, what has no ending of a table and text beside Parquet.
+    Hidden and unfinished files and folders are left out, files that a link leads to again, what is
+    none (a pipe) and, of a folder, what has no ending of a table and text beside Parquet.
     """
+    path = os.path.expanduser(path)
     try:
         places = [str(find_path(path, "predictions"))]
         base = places[0] if os.path.isdir(places[0]) else os.path.dirname(places[0])
@@ -55,17 +58,22 @@ def find_files(path):
             raise
     found, seen = [], set()
     for place in places:
-        found += [place] if os.path.isfile(place) else []
-        for folder, folders, names in os.walk(place, followlinks=True):
-            if (real := os.path.realpath(folder)) in seen:
+        if not os.path.isdir(place):
+            found.append(place)
+            continue
+        for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
+            if (own := _own(folder)) in seen:
                 folders[:] = []
                 continue
-            seen.add(real)
+            seen.add(own)
             folders.sort()
             found += [os.path.join(folder, name) for name in sorted(names)]
     found = [*dict.fromkeys(map(os.path.normpath, found))]
-    first = {os.path.realpath(file): file for file in reversed(found)}.values()
-    known = [f for f in found if f in {*first} and not _hidden(os.path.relpath(f, base))]
+    known = {}
+    for file in found:
+        if os.path.isfile(file) and not _hidden(os.path.relpath(file, base)):
+            known.setdefault(_own(file), file)
+    known = [*known.values()]
     kinds = {file: Path(file.casefold().removesuffix(".gz")).suffix for file in known}
     kept = [f for f in known if kinds[f] in PARQUET] or [f for f in known if kinds[f] in TEXT]
     kept = kept or [file for file in known if file in places]
@@ -74,10 +82,21 @@ def find_files(path):
     return kept, base, [file for file in found if file not in {*kept}]
 
 
+def _refuse(error):
+    """What a folder that cannot be opened holds is not left out."""
+    raise error
+
+
+def _own(path):
+    """What is the same for all names, and links, of a file or folder."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
 def _hidden(path):
-    """Whether programs that write tables call unfinished or deleted parts so."""
-    parts = [part for part in Path(path).parts if part != ".."]
-    return any(p[0] == "." or (p[0] == "_" and "=" not in p) for p in parts)
+    """Whether systems, or programs that write tables, call what is no part of one so."""
+    parts = Path(path).parts
+    return HIDDEN.search(path) or any(p[0] == "_" and "=" not in p for p in parts)
 
 
 class _Source:
@@ -89,14 +108,15 @@ class _Source:
             self.odd = isinstance(stream, gzip.GzipFile)
             if is_parquet(stream.read(512)):
                 schema = pq.read_schema(stream)
-                names, kinds = schema.names, map(_plain, schema.types)
+                names, kinds = [*map(composed, schema.names)], map(_plain, schema.types)
+                self.odd |= names != schema.names or plain(file) != file
             else:
                 self.text = look_at_text(partial(open_unpacked, file))
                 names = [*next(self.text.frames(2))]
                 kinds = ["text"] * len(names)
         self.types = dict(zip(zip(names, pd.Series(names).groupby(names).cumcount()), kinds))
-        plain = {column.casefold() for column in names} - RESERVED
-        self.odd |= self.text is not None or len(plain) < len(names)
+        apart = {column.casefold() for column in names} - RESERVED
+        self.odd |= self.text is not None or len(apart) < len(names)
 
     def write(self, path, inner):
         """Write the rows as Parquet, under other names of the columns."""
@@ -121,7 +141,7 @@ def _plain(kind):
     return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
 
 
-def open_rows(path, engine="duckdb", memory="2GB"):
+def open_rows(path, engine="duckdb", memory="2GB", check=None):
     """Open Parquet or CSV of any size.
 
     Text is read by the rules of `probnb.tables.read_table` and stays text until a column is asked
@@ -139,6 +159,8 @@ def open_rows(path, engine="duckdb", memory="2GB"):
     memory : str, default="2GB"
         What all of it may take, such as 500MB. DuckDB puts what is larger in a temporary folder
         (where the environment variable TMPDIR says), which is removed.
+    check : callable, optional
+        Is given the names of the columns before any text is gone through, and may raise.
 
     Returns
     -------
@@ -154,22 +176,25 @@ def open_rows(path, engine="duckdb", memory="2GB"):
     """
     settings = EngineSettings(engine, memory)
     folder = tempfile.TemporaryDirectory(prefix="probnb-")
-    opened, files, inner = Engine(None, str(path), (str(path),), folder=folder), [str(path)], None
-    if not re.match(r"\w+://", str(path)):
-        opened, files, inner = _look(path, folder)
+    path = str(path).removeprefix("file://")
+    opened, files, inner = Engine(None, path, (path,), folder=folder), [path], None
+    if not re.match(r"\w+://", path):
+        opened, files, inner = _look(path, folder, check or (lambda names: None))
     read = _read_duckdb if settings.name == "duckdb" else _read_spark
     with opened.explained():
         con, table, names = read(opened, files, inner, settings.name, settings.size)
     opened = replace(opened, con=con, table=table, names=opened.names or tuple(names))
     if not opened.size:
-        raise ValueError(f"{path} has columns ({', '.join(opened.names)}) but no rows.")
-    return opened
+        raise ValueError(f"{opened.name} has columns ({', '.join(opened.names)}) but no rows.")
+    several = "" if len(opened.files) == 1 else f"{len(opened.files):,} files of "
+    read = f"Read {opened.size:,} rows of {several}{opened.name} with {engine}."
+    return replace(opened, notes=(read, *opened.notes))
 
 
-def _look(path, folder):
+def _look(path, folder, check):
     """Return what is known of files, and Parquet that any engine reads with its own names."""
     files, base, left = find_files(path)
-    sources = [_Source(file, os.path.relpath(file, base)) for file in files]
+    sources = [_Source(file, plain(os.path.relpath(file, base))) for file in files]
     text = [source for source in sources if source.text]
     if text and len(text) < len(sources):
         parquet = next(source.name for source in sources if not source.text)
@@ -185,6 +210,8 @@ def _look(path, folder):
         if kind != first:
             odd.setdefault(key[0], f"{kind} in {source.name} and {first} in {sources[0].name}")
     names = inner = tuple(name for name, _ in keys)
+    check(names)
+    copies = [sources[k].name for k in _copies(files)]
     if any(source.odd for source in sources):
         inner = [f"c{k}" for k in range(len(keys))]
         files = [os.path.join(folder.name, f"{k}.parquet") for k in range(len(files))]
@@ -194,7 +221,9 @@ def _look(path, folder):
     notes = [
         f"{what}: {', '.join(which[:SHOWN])}{', ...' * (len(which) > SHOWN)}."
         for what, which in (
-            (LEFT, [os.path.relpath(file, base) for file in left]),
+            (LEFT, [plain(os.path.relpath(file, base)) for file in left]),
+            ("Copies, it seems, of files before them, whose rows count twice", copies),
+            ("Not alike in all files, and left out", [f"{c} ({why})" for c, why in odd.items()]),
             ("Names of folders are not read as columns", sorted(folders)),
         )
         if which
@@ -202,7 +231,17 @@ def _look(path, folder):
     notes += dict.fromkeys(note for source in text for note in source.text.notes)
     about = {"odd": odd, "text": bool(text), "decimal": (*marks, ".")[0], "notes": tuple(notes)}
     called = tuple(source.name for source in sources)
-    return Engine(None, str(path), called, names, folder=folder, **about), files, inner
+    return Engine(None, plain(path), called, names, folder=folder, **about), files, inner
+
+
+def _copies(files):
+    """Which files have the size and the first megabyte of one before them."""
+    seen = {}
+    for k, file in enumerate(files):
+        with open(file, "rb") as stream:
+            start = hashlib.sha256(stream.read(1 << 20)).digest()
+        seen.setdefault((os.path.getsize(file), start), []).append(k)
+    return sorted(k for alike in seen.values() for k in alike[1:])
 
 
 def _read_duckdb(opened, files, inner, engine, size):
@@ -227,6 +266,7 @@ def _read_spark(opened, files, inner, engine, size):
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    session.udf.register("nfc_normalize", lambda text: text and composed(text))
     con, parts = ibis.pyspark.connect(session), []
     for k, file in enumerate(files):
         frame = session.read.parquet(file)

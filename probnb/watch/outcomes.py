@@ -19,8 +19,11 @@ from .sequential import watch
 
 __all__ = ["watch_file"]
 
-TIMES = {"at", "date", "datetime", "datum", "day", "month", "time", "timestamp", "ts", "year"}
+TIMES = "at date datetime datum day month time timestamp ts when year zeit zeitpunkt"
 """Words that a column's name begins or ends with where its cells may say when."""
+
+EVENTS = "case encounter file filename id ids image key path patient subject uuid"
+"""Words in the name of a column whose rows may be of one event where it repeats."""
 
 IDLE = ("weight", "cluster", "split")
 """Columns that the report uses and a watch does not."""
@@ -70,14 +73,16 @@ def watch_file(
     settings = {"alpha": alpha, "model": record and _sum(record.read_bytes())}
     state = check_output(state or f"{path}.watch.json", "state")
     with SoftFileLock(f"{state}.lock", timeout=60):
-        frame, notes = _bets(read_table(path), id)
+        frame = read_table(path)
+        told = frame.attrs["notes"]
+        frame, notes = _bets(frame, id)
         y = column(frame, find_column(outcome, [*frame], "outcome"), "outcome")
         p = column(frame, find_column(prediction, [*frame], "prediction"), "probability")
         now, table = watch(y, p, alpha)
         seen = _seen(state, settings, y, p) if state.exists() else 0
         record = settings | {"rows": len(y), "seen": _sum([y, p]), "alarm": now.alarm}
         replace_file(state, lambda file: file.write_text(json.dumps(record, indent=1) + "\n"))
-    return now, table, _tell(now, table, frame, len(y) - seen, [_expected(p), *notes])
+    return now, table, _tell(now, table, frame, len(y) - seen, [_expected(p), *told, *notes])
 
 
 def _expected(p):
@@ -129,9 +134,9 @@ def _bets(frame, id):
             notes.append(f"Column {name!r} repeats: {left}, and left out.")
     for name in (c for c in frame if frame[c].ndim == 1 and c not in names):
         words = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", name)]
-        if words[-1:] == ["id"] and frame[name].duplicated().any():
+        if {*EVENTS.split()} & {*words} and frame[name].duplicated().any():
             notes.append(f"Column {name!r} repeats: if its rows are one event, make it the id.")
-        if TIMES & {*words[:1], *words[-1:]}:
+        if {*TIMES.split()} & {*words[:1], *words[-1:]}:
             notes += _disorder(frame, name)
     idle = (f"Column {name!r} plays no role: a row is a bet." for name in IDLE if name in frame)
     return frame, [*notes, *idle]

@@ -582,3 +582,16 @@ def test_composed_accents_name_the_same_outcome(tmp_path):
     data = load_images(root, table, size=12, positive=other)
     parts = [{*part.groups} for part in data.parts().values()]
     assert sum(map(len, parts)) == len(set.union(*parts)) == len({*table.index // 2})
+
+
+def test_what_columns_are_taken_for_is_said(folder, table):
+    """Nothing was said of any, of a truth that is none above all."""
+    table = table.assign(p=0.5, weight=1, Group=np.arange(N) // 3)
+    notes = load_images(folder, table, size=12, group="Group").report["notes"]
+    told = {note for note in notes if note.startswith("Column ")}
+    uses = {
+        "p": "the true probability",
+        "weight": "how much a row counts",
+        "Group": "what rows share",
+    }
+    assert told == {f"Column {name} is taken for {use}." for name, use in uses.items()}

@@ -7,6 +7,8 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.special import expit, logit
 
@@ -85,7 +87,7 @@ def test_a_reader_that_has_enough_is_no_error(files, capsys, monkeypatch):
     with os.fdopen(written, "w") as pipe:
         monkeypatch.setattr("sys.stdout", pipe)
         assert main(["apply", f"{files}/val.json", f"{files}/new.csv"]) == 1
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "Read 1,000 rows of new.csv.\n"
 
 
 def test_more_rows_than_a_batch_keep_their_order(files, tmp_path):
@@ -323,7 +325,7 @@ def test_a_file_of_the_one_column_is_a_table(files, tmp_path, capsys):
         assert status == 0 and [*pd.read_csv(io.StringIO(out))] == ["m", "m_calibrated"]
 
 
-def test_an_engine_loses_no_column_without_a_word(files, tmp_path, capsys, caplog):
+def test_an_engine_loses_no_column_without_a_word(files, tmp_path, capsys):
     """One that stands twice was left out; so was, with no word, one that not all files have."""
     new = pd.read_csv(files / "new.csv", dtype=str)
     (tmp_path / "a").mkdir()
@@ -331,7 +333,8 @@ def test_an_engine_loses_no_column_without_a_word(files, tmp_path, capsys, caplo
     asked = ("apply", files / "val.json", tmp_path / "a", "--engine", "duckdb")
     assert run(capsys, *asked)[1].startswith("text,m,text,m_calibrated\n")
     new[["text", "m", "id"]].to_csv(tmp_path / "a" / "2.csv", index=False)
-    assert run(capsys, *asked)[0] == 0 and "left out: text, id" in caplog.text
+    told = run(capsys, *asked)[2]
+    assert "left out: text (absent in 2.csv and" in told and "id (text in 2.csv and absent" in told
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
@@ -373,3 +376,101 @@ def test_no_input_is_written_over(files, capsys, tmp_path):
         assert words is None or (status == 1 and words in error), error
     assert before == [path.read_bytes() for path in (val, fitted, new)]
     assert before[0] == other.read_bytes() == drawn_on.read_bytes()
+
+
+# --- the second round of siblings: each docstring says what was given before ---------------------
+
+ENGINES = pytest.mark.parametrize("engine", [[], ["--engine", "duckdb"]])
+
+
+@ENGINES
+def test_what_was_read_and_left_out_is_told_beside_the_rows(files, capsys, tmp_path, engine):
+    """Nothing was said."""
+    drawn(50).to_csv(tmp_path / "n.csv")
+    _, out, told = run(capsys, "apply", files / "val.json", tmp_path / "n.csv", *engine)
+    assert out.startswith("y,m,right,m_calibrated\n")
+    assert "Read 50 rows of" in told and "A column without a name is left out." in told
+
+
+def test_columns_of_some_files_alone_are_told(files, capsys, tmp_path):
+    (tmp_path / "n").mkdir()
+    drawn(50).to_csv(tmp_path / "n" / "1.csv", index=False)
+    drawn(50).assign(extra=1).to_csv(tmp_path / "n" / "2.csv", index=False)
+    asked = ("apply", files / "val.json", tmp_path / "n", "--engine", "duckdb")
+    told = "Not alike in all files, and left out: extra (text in 2.csv and absent in 1.csv)."
+    assert told in run(capsys, *asked)[2]
+
+
+@ENGINES
+def test_rows_come_out_as_they_went_in(files, capsys, tmp_path, engine):
+    """Decimal commas got a column of points, which nothing could read; of two columns one name."""
+    numbers = [f"{m:.4f}".replace(".", ",") for m in drawn(50)["m"]]
+    pd.DataFrame({"m": numbers, "y": drawn(50)["y"]}).to_csv(tmp_path / "n.csv", index=False)
+    out = tmp_path / "o.csv"
+    assert run(capsys, "apply", files / "val.json", tmp_path / "n.csv", "-o", out, *engine)[0] == 0
+    assert [*read_predictions(out).predictions] == ["m", "m_calibrated"]
+    (tmp_path / "n.csv").write_text("m,x,x\n0.2,1,2\n")
+    _, out, _ = run(capsys, "apply", files / "val.json", tmp_path / "n.csv", *engine)
+    assert out.startswith("m,x,x,m_calibrated\n0.2,1,2,")
+    ids = pa.array([2**60 + 1, None], pa.int64())
+    pq.write_table(pa.table({"id": ids, "m": [0.2, 0.5]}), tmp_path / "n.parquet")
+    _, out, _ = run(capsys, "apply", files / "val.json", tmp_path / "n.parquet", *engine)
+    assert [line.split(",")[0] for line in out.splitlines()] == ["id", str(2**60 + 1), ""]
+
+
+def test_memory_is_of_an_engine(files, capsys):
+    """It was dropped in silence."""
+    status, _, error = run(
+        capsys, "apply", files / "val.json", files / "new.csv", "--memory", "5GB"
+    )
+    assert status == 1 and "memory and exact_auc are of an engine" in error
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.xlsx", "o.csv.gz", "o.json"])
+def test_an_output_is_not_called_what_it_is_not(files, capsys, tmp_path, name):
+    asked = ("apply", files / "val.json", files / "new.csv", "-o", tmp_path / name)
+    assert "output: the ending must be one of .csv" in run(capsys, *asked)[2]
+
+
+@pytest.mark.parametrize("held", ["another column", "no map"])
+def test_a_map_replaces_one_of_its_own_column_alone(files, capsys, tmp_path, held):
+    """Either was replaced without a word."""
+    path, asked = tmp_path / "map.json", ("calibrate", files / "val.csv", tmp_path / "map.json")
+    assert run(capsys, *asked)[0] == run(capsys, *asked)[0] == 0
+    if held == "no map":
+        path.write_text('{"mine": 1}')
+    else:
+        drawn()[["y", "m"]].rename(columns={"m": "n"}).to_csv(tmp_path / "n.csv", index=False)
+        asked = (asked[0], tmp_path / "n.csv", path)
+    before = path.read_text()
+    status, _, error = run(capsys, *asked)
+    assert status == 1 and path.read_text() == before
+    assert ("is of column 'm'" if held == "another column" else "that calibrate wrote") in error
+
+
+def test_a_map_that_is_passed_on_holds_no_cell(files, capsys, tmp_path):
+    drawn()[["y", "m"]].assign(name="Anna M").to_csv(tmp_path / "v.csv", index=False)
+    status, out, _ = run(capsys, "calibrate", tmp_path / "v.csv", tmp_path / "map.json")
+    assert status == 0 and "left out: name ('Anna M')" in out
+    held = (tmp_path / "map.json").read_text()
+    assert "left out: name." in held and "Anna" not in held
+
+
+def test_how_new_rows_were_read_is_told(files, capsys, tmp_path):
+    frame = drawn(1000, 1, rate=0.1)[["m"]].assign(place="Zürich")
+    frame.to_csv(tmp_path / "new.csv", index=False, encoding="cp1252")
+    asked = ("calibrate", files / "val.csv", tmp_path / "m.json", "--rate", tmp_path / "new.csv")
+    out = run(capsys, *asked)[1]
+    assert "Read 1,000 rows of new.csv." in out and "read as cp1252" in out
+
+
+def test_a_terminal_without_the_letters_gets_others(files, tmp_path, monkeypatch):
+    """Nothing was written, for a codec that can't encode."""
+    frame = drawn()[["y", "m"]].rename(columns={"m": "modèle\x1b[31m"})
+    frame.to_csv(tmp_path / "v.csv", index=False)
+    with io.TextIOWrapper(io.BytesIO(), "ascii") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        assert main(["calibrate", f"{tmp_path}/v.csv", f"{tmp_path}/m.json"]) == 0
+        terminal.flush()
+        shown = terminal.buffer.getvalue()
+    assert rb"mod\xe8le\x1b[31m" in shown and b"\x1b" not in shown

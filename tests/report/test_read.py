@@ -274,6 +274,10 @@ def test_weights_and_parts():
         "eval",
         "Evaluation",
         " TEST ",
+        "tests",
+        "test_images",
+        "Test sets",
+        "test part",
     ],
 )
 def test_the_test_part_by_any_of_its_words(word):

@@ -1,6 +1,8 @@
 """What comes in by an engine: each fault that was found stands with its siblings."""
 
 import decimal
+import os
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from probnb import metrics
-from probnb.report import judge, make_report, read_predictions
-from probnb.report.keep import KeptMap, apply_map
-from probnb.scale import DataSet, open_rows
+from probnb.report import check_table, judge, make_report, read_predictions, source
+from probnb.report.decide import decision_curve
+from probnb.report.keep import KeptMap, apply_map, fit_map
+from probnb.scale import DataSet, files, open_rows
 from probnb.scale.engine import hashed
 from probnb.tables import Rows, read_table
 
@@ -500,3 +503,164 @@ def test_only_the_columns_that_are_used_are_fetched(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     data = large(tmp_path / "a.parquet", "m")
     assert [*data.draw(100)] == ["y", "p0"]
+
+
+# --- the second round of siblings: each docstring says what was given before ---------------------
+
+
+def test_an_address_of_local_files_is_their_path(tmp_path):
+    """The column of some files was dropped in silence, a wrong value was an IndexError."""
+    put(draw(), tmp_path / "1.parquet")
+    put(draw().assign(weight=7.0), tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match="'weight' must have one type"):
+        large(f"file://{tmp_path}/*.parquet")
+    put(draw().assign(m=np.nan), tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"'m' must hold .* row 0 of 2\.parquet"):
+        large(f"file://{tmp_path}/*.parquet")
+    put(draw(), tmp_path / "a.csv")
+    assert large(f"file://{tmp_path}/a.csv").size == 400
+
+
+@pytest.mark.parametrize("folder", ["$RECYCLE.BIN", "@eaDir", "#recycle", "__pycache__", "x/.git"])
+def test_folders_that_systems_keep_are_hidden_as_among_images(folder, tmp_path):
+    """Their rows were read."""
+    put(draw(), tmp_path / "1.csv")
+    put(draw(seed=1), tmp_path / folder / "2.csv")
+    found = large(tmp_path)
+    assert found.size == 400 and any("2.csv" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_hard_link_is_the_same_file_and_a_copy_is_told(ending, tmp_path):
+    """Both counted twice, in silence."""
+    put(draw(), tmp_path / f"a.{ending}")
+    (tmp_path / f"b.{ending}").hardlink_to(tmp_path / f"a.{ending}")
+    (tmp_path / ".snapshot").mkdir()
+    (tmp_path / ".snapshot" / f"a.{ending}").hardlink_to(tmp_path / f"a.{ending}")
+    found = large(tmp_path)
+    assert found.size == 400 and any(f"b.{ending}" in note for note in found.notes)
+    (tmp_path / f"a (1).{ending}").write_bytes((tmp_path / f"a.{ending}").read_bytes())
+    put(draw(seed=1), tmp_path / f"c.{ending}")
+    (note,) = [note for note in large(tmp_path).notes if note.startswith("Copies")]
+    assert note.endswith(f"count twice: a.{ending}.")  # which comes after "a (1)"
+
+
+def test_what_is_no_file_is_told_and_a_closed_folder_refused(tmp_path, monkeypatch):
+    """A pipe was waited for without end; the rows of the folder were missing in silence."""
+    put(draw(), tmp_path / "1.csv")
+    os.mkfifo(tmp_path / "2.csv")
+    (tmp_path / "3.csv").symlink_to("gone.csv")
+    found = large(tmp_path)
+    assert found.size == 400 and "2.csv, 3.csv" in found.notes[1]
+    put(draw(), tmp_path / "closed" / "4.csv")
+    scandir = os.scandir
+
+    def refuse(path="."):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError, match="closed"):
+        large(tmp_path)
+
+
+def test_a_home_in_a_glob(tmp_path, monkeypatch):
+    put(draw(), tmp_path / "1.csv")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert large("~/*.csv").size == 400
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_name_that_is_no_unicode_is_read_and_told(ending, tmp_path):
+    """The note could not be printed, the Parquet not be read."""
+    path = tmp_path / os.fsdecode(b"a\xff." + ending.encode())
+    path.write_bytes(put(draw(), tmp_path / f"x.{ending}").read_bytes())
+    for found in (read_predictions(path), large(path)):
+        assert found.size == 400 and rf"a\xff.{ending}" in found.notes[0]
+        "".join(found.notes).encode()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("role", ["columns", "y", "group"])
+def test_accents_are_one_however_composed(role, ending, tmp_path):
+    """A column was not found, of one group two were made."""
+    one, other = (unicodedata.normalize(form, "modèle") for form in ("NFC", "NFD"))
+    names = {"columns": "m", "y": "y", "group": "group"}
+    frame = draw().assign(group=np.where(np.arange(400) % 2, one, other))
+    put(frame.rename(columns={names[role]: other}), tmp_path / f"1.{ending}")
+    put(frame.rename(columns={names[role]: one}), tmp_path / f"2.{ending}")
+    asked = {"columns": "m"} | {role: one}
+    for found in (read_predictions(tmp_path / f"1.{ending}", **asked), large(tmp_path, **asked)):
+        assert found.groups == 1 and found.size in (400, 800)
+
+
+def test_whole_numbers_keep_their_digits_beside_a_null(tmp_path):
+    """They became floats: 2^60 + 1 was 1.152921504606847e+18."""
+    ids = pa.array([2**60 + 1, None, 2**60], pa.int64())
+    pq.write_table(pa.table({"id": ids, "m": [0.2, 0.5, 0.7]}), tmp_path / "a.parquet")
+    rows, engine = Rows(read_table(tmp_path / "a.parquet")), open_rows(tmp_path / "a.parquet")
+    assert [*rows.frame["id"]] == [2**60 + 1, None, 2**60]
+    assert [*engine.ask(engine.table)["c0"]] == [2**60 + 1, None, 2**60]
+    assert rows.distinct("id") == engine.distinct("id") == 3
+
+
+def test_truth_values_in_capitals(tmp_path):
+    """As R and spreadsheets write them; they were refused."""
+    put(draw().assign(y=np.where(draw()["y"], "TRUE", "FALSE")), tmp_path / "a.csv")
+    for found in (read_predictions(tmp_path / "a.csv"), large(tmp_path)):
+        assert found.share == draw()["y"].mean()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_column_that_only_the_sample_has_constant_is_not_called_so(tmp_path):
+    found = large(rare("m", few_of(0.9, 0.3), tmp_path))
+    assert make_report(found, replicates=10).tables["calibration"].loc["m", "order"] == "ordinary"
+    found = large(rare("m", [0.3] * N, tmp_path), "m")
+    assert make_report(found, replicates=10).tables["calibration"].loc["m", "order"] == "constant"
+
+
+@pytest.mark.usefixtures("few")
+def test_what_is_told_of_a_sample_takes_it_from_the_data_set(tmp_path):
+    """Each was an AttributeError or a TypeError of a data set."""
+    data = large(rare("o", draw(N, 1)["m"], tmp_path))
+    for tell in (judge.calibration_gains, judge.gain_parts_table, lambda t: decision_curve(t, 0.2)):
+        pd.testing.assert_frame_equal(tell(data), tell(data.sample))
+    with pytest.raises(ValueError, match=r"in a sample of its rows\.$"):
+        fit_map(large(rare("y", few_of(1, 0), tmp_path), "m"), "platt")
+
+
+def test_groups_of_one_size_are_cut_alike(tmp_path):
+    names = np.random.default_rng(0).permutation([f"g{k:02}" for k in range(25)])
+    put(draw().assign(group=np.repeat(names, 16)), tmp_path / "a.parquet")
+    ours, theirs = (
+        judge.group_table(read(tmp_path / "a.parquet")) for read in (large, read_predictions)
+    )
+    assert [*ours.index] == [*theirs.index] == [(f"g{k:02}", "m") for k in range(20)]
+
+
+@pytest.mark.parametrize("wrong", [{"y": "dyed"}, {"columns": "n"}, {"scale": "logits"}])
+def test_a_wrong_name_is_told_before_text_is_gone_through(wrong, tmp_path, monkeypatch):
+    put(draw(), tmp_path / "a.csv")
+    monkeypatch.setattr(files._Source, "write", lambda *_: pytest.fail("text was rewritten"))
+    with pytest.raises(ValueError, match="must be one of"):
+        large(tmp_path / "a.csv", **wrong)
+    monkeypatch.setattr(source, "read_table", lambda _: pytest.fail("the table was read"))
+    with pytest.raises(ValueError, match="scale must be one of"):
+        read_predictions(tmp_path / "a.csv", scale="logits")
+
+
+@pytest.mark.parametrize("read", [read_predictions, large])
+def test_a_part_that_no_column_tells_is_said(read, tmp_path):
+    put(draw(), tmp_path / "a.csv")
+    told = "No column tells the parts of the data: all rows count, of part val or not."
+    assert told in read(tmp_path / "a.csv", part="val").notes
+    assert told.replace("val", "test") not in read(tmp_path / "a.csv").notes
+
+
+@pytest.mark.parametrize("given", [pa.table({"y": [0, 1]}), {"y": [0, 1]}, [[0, 1]]])
+def test_what_is_no_data_frame_is_refused_in_words(given):
+    with pytest.raises(ValueError, match="frame must be a DataFrame of pandas; got "):
+        check_table(given)
+    with pytest.raises(ValueError, match="table must be checked"):
+        make_report(draw())

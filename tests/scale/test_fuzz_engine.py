@@ -263,7 +263,7 @@ def test_a_table_is_judged_alike(seed, tmp_path):
     assert (small.size, small.groups) == (large.size, large.groups)
     assert (small.cluster is None) == (large.cluster is None)
     told = [note for note in small.notes if note not in large.notes]
-    assert not [note for note in told if "by rounding" not in note], told
+    assert not [note for note in told if "by rounding" not in note and note[:5] != "Read "], told
     for name in large.names:
         expected = scores(small, name)
         for metric, value in scores(large, name).items():
@@ -289,12 +289,12 @@ def test_a_table_is_read_alike(seed, tmp_path):
     assert not opened.odd
     kinds = "label", "number", "outcome"
     names = [name for name in rows.names if rows.names.count(name) == 1]
-    asked = {f"{c}_{kind}": opened.read(c, kind) for c in names for kind in kinds}
+    asked = {f"{k}_{kind}": opened.read(c, kind) for k, c in enumerate(names) for kind in kinds}
     found = opened.ask(opened.table.select("_file", "_row", **asked).order_by("_file", "_row"))
     assert [*found["_row"]] == [*frame.index]
-    for name in names:
+    for k, name in enumerate(names):  # which may differ by case alone
         for kind in kinds:
-            ours, theirs = found[f"{name}_{kind}"], rows.read(name, kind)
+            ours, theirs = found[f"{k}_{kind}"], rows.read(name, kind)
             if kind == "label":
                 ours, theirs = (pd.Series(x, dtype=object).fillna("") for x in (ours, theirs))
                 assert [*ours] == [*theirs], (name, kind)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import matplotlib
@@ -263,3 +264,23 @@ def test_what_true_probabilities_score_is_told_beside(tmp_path, capsys):
     for p in ([0.3], [0.0, 0.0], [1.0], [1.0, 1.0, 1.0]):  # without a pair there is no AUC
         score, rank = expected_scores(np.array(p))
         assert np.isnan(rank) and score == pytest.approx(np.mean(np.multiply(p, np.subtract(1, p))))
+
+
+def test_how_the_file_was_read_is_told(rows, tmp_path):
+    path = tmp_path / "o.csv"
+    rows.to_csv(path, index=False, sep=";", decimal=",")
+    text = watch_file(path)[2]
+    assert f"Read {len(rows):,} rows of o.csv." in text and "decimal commas" in text
+
+
+@pytest.mark.parametrize("name", ["case_nr", "patient", "filename", "image", "uuid", "pathOfImage"])
+def test_a_column_of_events_that_repeats_is_named(rows, tmp_path, name):
+    text = watch_file(write(rows.assign(**{name: "x"}), tmp_path / "o.csv"))[2]
+    assert f"Column {name!r} repeats" in text
+
+
+def test_an_id_typed_on_two_systems_is_one(rows, tmp_path):
+    rows = rows[:10].assign(
+        id=[unicodedata.normalize(form, f"Zoë {k}") for k in range(5) for form in ("NFC", "NFD")]
+    )
+    assert watch_file(write(rows, tmp_path / "o.csv"))[0].rows == 5
