@@ -379,6 +379,8 @@ def _build(notebook, folder, lost):
         cell["outputs"] = [o for o in cell.get("outputs", []) if _still(o, f"cell {k + 1}", lost)]
         if cell["cell_type"] != "code":
             del cell["outputs"]
+        if cell["cell_type"] == "raw" and cell["source"].strip():
+            lost.append(f"a raw cell (cell {k + 1})")
     if any("{cite}" in cell["source"] for cell in content["cells"]):
         content["cells"].append(new_markdown_cell(_CITED))
     nbformat.write(content, folder / "page.ipynb")
@@ -438,6 +440,9 @@ def _one_file(page, beside, lost):
         if tag.name in ("iframe", "object", "embed"):
             lost.append(f"the {tag.name} of {tag.get('src') or tag.get('data')}")
         tag.decompose()
+    for tag in article.select('a[href^="#"]'):
+        if (beside / unquote(tag["href"][1:])).is_file():
+            lost.append(f"the file {unquote(tag['href'][1:])}, which is linked")
     for tag in article.select("img[srcset]:not([src])"):
         tag["src"] = tag["srcset"].split()[0].rstrip(",")
     for tag in article.find_all("style"):

@@ -159,8 +159,13 @@ def test_bad_input_is_named(tmp_path):
 
 
 def test_a_picture_by_another_attribute_is_kept_and_a_frame_is_said(tmp_path):
-    """Both vanished in silence."""
+    """All vanished in silence; so did a raw cell, and what a link leads to."""
     (tmp_path / "s.gif").write_bytes(base64.b64decode(PIXEL))
     text = '# T\n\n<img srcset="s.gif 2x">\n\n<iframe src="film.html"></iframe>'
-    article, lost = page_of(tmp_path, nbformat.v4.new_markdown_cell(text))
+    (tmp_path / "my data.csv").write_text("a\n1\n")
+    text += "\n\n[the data](my%20data.csv) [a title](#t)"
+    raw = nbformat.v4.new_raw_cell("\\newpage")
+    article, lost = page_of(tmp_path, nbformat.v4.new_markdown_cell(text), raw)
+    for words in ("a raw cell (cell 2)", "the file my data.csv, which is linked"):
+        assert words in lost and "#t" not in lost
     assert article.img["src"].startswith("data:image/gif") and "the iframe of film.html" in lost

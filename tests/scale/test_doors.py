@@ -514,7 +514,7 @@ def test_an_address_of_local_files_is_their_path(tmp_path):
     put(draw().assign(weight=7.0), tmp_path / "2.parquet")
     with pytest.raises(ValueError, match="'weight' must have one type"):
         large(f"file://{tmp_path}/*.parquet")
-    put(draw().assign(m=np.nan), tmp_path / "2.parquet")
+    put(draw().assign(m=[np.nan, *draw()["m"][1:]]), tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r"'m' must hold .* row 0 of 2\.parquet"):
         large(f"file://{tmp_path}/*.parquet")
     put(draw(), tmp_path / "a.csv")
