@@ -220,7 +220,7 @@ def check_backbone(backbone, sides):
 
 def _is_file(backbone):
     path = PureWindowsPath(str(backbone))
-    return path.name != backbone or path.suffix.lower() in (".safetensors", ".pth", ".pt")
+    return path.name != str(backbone) or path.suffix.lower() in (".safetensors", ".pth", ".pt")
 
 
 def _weights_file(backbone):
