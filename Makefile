@@ -41,11 +41,12 @@ run: $(STAMP)
 	$(BIN)/python -m probnb_book publish page out.ipynb
 
 # The book executes every notebook, here at the size of a test, in a store and a build folder of their
-# own (_smoke); what fails or warns ends it.
+# own (_smoke); what fails or warns ends it. That nbval does too is seen by one of them.
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(SMOKE) $(BIN)/pytest -q --nbval-lax --nbval-current-env book/evaluate.ipynb
 	$(SMOKE) $(BIN)/jupyter-book build book/ -W --keep-going --all --path-output _smoke
 	$(QUIET) $(BIN)/pytest -rs -n $(CORES)
 
