@@ -312,8 +312,8 @@ class Metric:
     ----------
     function : callable
         What users call: ``function(y_true, y_prob, weights=None)``, or ``function(p, p_hat,
-        weights=None)`` if the metric needs the truth. It alone suffices; the bootstrap then calls
-        it once a resample.
+        weights=None)`` if the metric needs the truth. In memory it alone suffices; the bootstrap
+        calls it once a resample. An engine needs a formula of its own (see `probnb.scale`).
     label : str
         Name in tables and figures.
     rows : callable, optional

@@ -3,11 +3,12 @@
 The arithmetic is written once, as Ibis expressions, which DuckDB (within the process) or Spark
 runs. `files` lists and opens files, `engine` reads columns by the rules of `probnb.tables` and puts
 an engine's errors in words, `ranks` goes through one column in order,
-`dataset` has metrics and intervals. It needs ``pip install probnb[engine]``.
+`dataset` has metrics and intervals, and writes calibrated predictions beside the rows. It needs
+``pip install probnb[engine]``.
 """
 
-from .dataset import DataSet
+from .dataset import DataSet, write_calibrated
 from .engine import Engine
 from .files import open_rows
 
-__all__ = ["DataSet", "Engine", "open_rows"]
+__all__ = ["DataSet", "Engine", "open_rows", "write_calibrated"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import ibis
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from ..calibrators import logits_from_probabilities
 from ..metrics.binning import BINS, ReliabilityBins, decomposed
 from ..metrics.differences import clustered_mean
 from ..metrics.registry import CLIP, METRICS, computable
@@ -17,7 +20,7 @@ from ..metrics.resampling import Bootstrap, draw_weights, weighted_sum
 from ..metrics.sample import Ranked
 from ..tables import one_outcome
 from ..validation import check_choice, check_integer
-from .engine import BLOCKS, FILE, ROW, Engine, hashed, number
+from .engine import BLOCKS, FILE, ROW, Engine, hashed, number, write_parquet
 from .ranks import count_ranks
 
 KINDS = {"y": "outcome", "truth": "probability", "w": "weight", "group": "label"}
@@ -229,13 +232,17 @@ class DataSet:
         return {"y_true": None, "predictions": out, "bins": bins, "corp": True}
 
     def evaluate(self, name):
-        """Return every metric of one column by name, as `probnb.metrics.evaluate` does."""
+        """Return the metrics of one column by name, as `probnb.metrics.evaluate` does.
+
+        Those that an engine has a formula for: a metric added to `METRICS` needs one here or in
+        `_terms`, and is left out until it has.
+        """
         ranks, b, sums = self.column(name), self.binned(name), self.sums(name).sum()
         gaps = np.abs(b["ones"] - b["sp"])
         values = {"ece": gaps.sum() / self.total, "mce": (gaps / b["mass"]).max()}
         values |= {"ks": ranks.ks, "auc": ranks.auc}
-        metrics = computable(self.p is not None)
-        return {m: float(values[m] if m in values else sums[m] / self.total) for m in metrics}
+        values |= {m: sums[m] / self.total for m in sums.index}
+        return {m: float(values[m]) for m in computable(self.p is not None) if m in values}
 
     def bootstrap(self, names=None, replicates=1000, seed=0, metrics=None):
         """Return metrics and resamples of whole blocks, as `probnb.metrics.bootstrap` does.
@@ -249,7 +256,7 @@ class DataSet:
         seed : int, default=0
             Seed of the resamples.
         metrics : sequence of str, optional
-            Names from `probnb.metrics.METRICS`; by default all that can be computed.
+            Names of those that `evaluate` has; by default all.
 
         Returns
         -------
@@ -259,11 +266,12 @@ class DataSet:
         if isinstance(names, Mapping | pd.DataFrame):
             raise ValueError(f"predictions must be names of columns; got a {type(names).__name__}.")
         names = [names] if isinstance(names, str) else list(self.names if names is None else names)
-        known = computable(self.p is not None)
-        metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
+        point = pd.DataFrame([self.evaluate(name) for name in names], names)
+        for m in metrics or ():
+            check_choice(m, point.columns, "metrics")
+        point = point if metrics is None else point[[*metrics]]
         replicates = check_integer(replicates, "replicates", 2)
         drawn = draw_weights(np.random.default_rng(seed), replicates, self.units, None)
-        point = pd.DataFrame([self.evaluate(name) for name in names], names)[metrics]
         values = np.empty((replicates, *point.shape))
         for i, name in enumerate(names):
             blocks, held = self.sums(name), self.column(name).strips.set_index(["block", "strip"])
@@ -271,12 +279,62 @@ class DataSet:
             mass, ones, sp = (drawn @ table.to_numpy() for table in tables)
             ranked = Ranked(np.arange(mass.shape[1]), mass, ones)
             vars(ranked)["gap_up_to"] = np.cumsum(ones - sp, axis=1)  # predictions as they are
-            for j, m in enumerate(metrics):
+            for j, m in enumerate(point):
                 if METRICS[m].ranked:
                     values[:, i, j] = METRICS[m].ranked(ranked)
                 else:
                     values[:, i, j] = weighted_sum(drawn, blocks[m].to_numpy()) / mass.sum(axis=1)
         return Bootstrap(point, values, self.units)
+
+
+def write_calibrated(data, name, path, fitted):
+    """Write all rows with one column's calibrated probabilities beside the others, as Parquet.
+
+    Rows are as they are, in the order of the files and of the rows in them; what is text stays it.
+
+    Parameters
+    ----------
+    data : DataSet
+        The rows.
+    name : str
+        The column of predictions.
+    path : path-like
+        The file to write, whole or not at all.
+    fitted : estimator
+        One of `probnb.calibrators.CALIBRATORS`, fitted to log-odds of shape (n,), such as those of
+        ``data.sample``.
+
+    Returns
+    -------
+    str
+        The new column's name, ``NAME_calibrated``.
+
+    Raises
+    ------
+    ValueError
+        If the column is unknown or ``NAME_calibrated`` there already, the calibrator was fitted to
+        both columns of logits, or the file cannot be written (a full disk).
+    """
+    from ..store import replace_file  # here, since it takes torch
+
+    engine, new = data.engine, f"{check_choice(name, data.names, 'column')}_calibrated"
+    if new in engine.names:
+        raise ValueError(f"{engine.name} must not have a column {new!r}; it has one already.")
+    if fitted.n_features_in_ != 1:
+        raise ValueError("fitted must be a map of log-odds; this one reads two logits.")
+
+    def calibrated():
+        for rows, x in engine.arrow_beside(engine.column(name)):
+            s = x if name in data.logits else np.diff(logits_from_probabilities(x), axis=1)[:, 0]
+            yield rows.append_column(new, pa.array(fitted.predict_proba(s)[:, 1]))
+
+    def write(temporary):
+        first = next(batches := calibrated())
+        write_parquet(temporary, chain([first], batches), first.schema)
+
+    with engine.explained():
+        replace_file(path, write)
+    return new
 
 
 def _terms(rows):

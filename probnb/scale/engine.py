@@ -88,11 +88,16 @@ class Engine:
 
     def beside(self, x):
         """Yield all rows as they are, in the order of the files, each time with their part of x."""
+        for batch, part in self.arrow_beside(x):
+            yield batch.to_pandas(**WHOLE), part
+
+    def arrow_beside(self, x):
+        """Yield the same as Arrow, in the types that the files have."""
         names = {f"c{k}": c for k, c in enumerate(self.names) if c not in self.odd}
         table = self.table if self.con.name == "duckdb" else self.table.order_by(FILE, ROW)
         for batch in self.batches(table.select(*names, x=x)):
-            frame = batch.to_pandas(**WHOLE)
-            yield frame[[*names]].set_axis([*names.values()], axis=1), frame["x"].to_numpy()
+            rows = batch.drop_columns(["x"]).rename_columns([*names.values()])
+            yield rows, batch["x"].to_numpy(zero_copy_only=False)
 
     def write(self, rows, path):
         """Write rows as Parquet."""

@@ -9,8 +9,9 @@ import pytest
 from scipy.special import expit
 
 from probnb import metrics
+from probnb.calibrators import CALIBRATORS, logits_from_probabilities
 from probnb.report import make_report, read_predictions
-from probnb.scale import DataSet, open_rows
+from probnb.scale import DataSet, open_rows, write_calibrated
 
 N = 4000
 ODD = 'a "quoted"; DROP TABLE rows; --'
@@ -130,15 +131,56 @@ def test_the_report_is_that_of_the_rows(frame, tmp_path):
         assert large.in_short().split("\n")[:2] == small.in_short().split("\n")[:2]
 
 
-def test_a_write_that_fails_says_why(opened, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["platt", "isotonic", "spline"])
+def test_calibrated_rows_are_those_of_the_files_in_their_order(opened, frame, tmp_path, name):
+    data, out = DataSet(opened, ["single", "far"], logits=("far",)), tmp_path / "out.parquet"
+    for column in data.names:
+        s = frame[column].to_numpy(float)
+        if column != "far":
+            s = np.diff(logits_from_probabilities(s), axis=1)[:, 0]
+        fitted = CALIBRATORS[name]().fit(s[:1000], frame["y"][:1000])
+        new = write_calibrated(data, column, out, fitted)
+        written = pd.read_parquet(out)
+        keys = ["truth", "w", "day"]
+        assert [*written] == [*frame, new] and len(written) == len(frame)
+        same = frame.sort_values(keys).index
+        np.testing.assert_array_equal(
+            written.sort_values(keys)[new].to_numpy(), fitted.predict_proba(s)[:, 1][same]
+        )
+
+
+def test_rows_are_calibrated_once_and_by_a_map_of_log_odds(frame, tmp_path):
+    s = np.diff(logits_from_probabilities(frame["single"]), axis=1)[:, 0]
+    paths = [tmp_path / f"{k}.parquet" for k in range(2)]
+    frame.to_parquet(paths[0])
+    data, fitted = (
+        DataSet(open_rows(paths[0]), ["single"]),
+        CALIBRATORS["platt"]().fit(s, frame["y"]),
+    )
+    write_calibrated(data, "single", paths[1], fitted)
+    pd.testing.assert_frame_equal(pd.read_parquet(paths[1])[[*frame]], pd.read_parquet(paths[0]))
+    with pytest.raises(ValueError, match="must not have a column 'single_calibrated'"):
+        write_calibrated(DataSet(open_rows(paths[1]), ["single"]), "single", paths[0], fitted)
+    both = CALIBRATORS["platt"]().fit(logits_from_probabilities(frame["single"]), frame["y"])
+    with pytest.raises(ValueError, match="fitted must be a map of log-odds"):
+        write_calibrated(data, "single", paths[1], both)
+    with pytest.raises(ValueError, match="column must be one of single; got 'other'"):
+        write_calibrated(data, "other", paths[1], fitted)
+
+
+def test_a_write_that_fails_leaves_what_was_there(opened, frame, tmp_path, monkeypatch):
     out = tmp_path / "out.parquet"
+    out.write_text("before")
 
     def full(writer, batch, *_):
         raise OSError("No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_batch", full)
+    s = np.diff(logits_from_probabilities(frame["single"]), axis=1)[:, 0]
+    fitted = CALIBRATORS["platt"]().fit(s, frame["y"])
     with pytest.raises(ValueError, match="the disk is full"):
-        opened.write(opened.table, out)
+        write_calibrated(DataSet(opened, ["single"]), "single", out, fitted)
+    assert out.read_text() == "before" and [*tmp_path.iterdir()] == [out]
 
 
 def test_files_that_are_wrong_say_which(frame, tmp_path):
@@ -175,6 +217,16 @@ def test_spark_has_the_same_numbers(frame, tmp_path):
     for name in found[0].point.index:
         same(*(boot.point.loc[name].to_dict() for boot in found))
     np.testing.assert_allclose(found[0].samples, found[1].samples, 1e-9)
+
+
+def test_a_metric_that_engines_have_no_formula_for_is_left_out(opened, monkeypatch):
+    data = DataSet(opened, ["single", "far"], logits=("far",))
+    known = data.bootstrap(replicates=2).point
+    monkeypatch.setitem(metrics.METRICS, "gini", metrics.Metric(lambda y, p, w: 0.0, "Gini"))
+    pd.testing.assert_frame_equal(data.bootstrap(replicates=2).point, known)
+    with pytest.raises(ValueError, match=r"metrics must be one of .*; got 'gini'"):
+        data.bootstrap(metrics=["brier", "gini"])
+    assert [*data.bootstrap(metrics=["nll"], replicates=2).point] == ["nll"]
 
 
 def test_bins_of_none_are_refused(opened):
