@@ -29,13 +29,15 @@ from probnb_book.notebook import check_parameters, results_path, stored_folders
 check_parameters(globals(), "results_dir")
 folders = stored_folders(results_dir)
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 
 from probnb.methods import METHODS
 from probnb.metrics import METRICS, holm
 from probnb.plots import forest, use_style
-from probnb_book import evidence, interactive, storage
+from probnb_book import evidence, interactive, pause, storage
 from probnb_book import results as tables
 from probnb_book.claims import stored_runs
 from probnb_book.claims.statistics import of_run
@@ -266,6 +268,46 @@ flags = storage.read(folders[0], "features", "flags")
 if len(flags):
     shown = flags.pivot_table("flagged", "pictures", ["layers", "rule"], sort=False)
     tables.show((100 * shown).round().astype(int).rename_axis(index=None, columns=["", ""]))
+
+# %% [markdown]
+# (appendix-pause)=
+# ## What stands in a pause
+#
+# *Is it the calibration, or that outcomes are seen less often?* From one early-stopped network in each of three
+# scenarios, at the rate at which outcomes are memorised: calibration epochs in every second, third or fourth place, by
+# bins and by kernel; epochs on the network's own predictions, from which nothing can be learnt; on smoothed outcomes;
+# and outcomes alone. In all three, whatever waits is ahead at equal epochs, and the more often it waits, the further;
+# at equal epochs on outcomes its error is within a tenth of that of outcomes alone, on either side. **Epochs on the
+# network's own predictions do as much as calibration epochs**: what helps is to wait, and not what is waited with.
+# Smoothed outcomes are outcomes, and wait least. A start a scenario is few; it is told here because they agree.
+
+# %%
+KINDS = {
+    pause.CONTROL: "outcomes alone",
+    "cape_bin": "averages of bins",
+    "cape_kernel": "averages by kernel",
+    "distilled": "own predictions",
+    "smoothed": "smoothed outcomes",
+}
+waits = pause.fine_tunings(None, folders[:1])
+start = waits[waits["epoch"] == 0].groupby(pause.START)["error"].first().rename("start")
+waits = waits.join(start, pause.START)
+waits = waits.assign(growth=waits["error"] / waits["start"])
+waits[["kind", "m"]] = waits["row"].str.extract(r"(\w+)(?:, m = (\d))?")
+waits = waits.assign(kind=waits["kind"].map(KINDS), m=waits["m"].fillna("none"))
+grown = waits.groupby(["kind", "m", "epoch", "outcomes"])["growth"].mean().reset_index()
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error as a multiple of the start's. Left, by epoch: it grows fastest on outcomes alone, and slower the more often an epoch on something else stands in between. Right, by epochs on outcomes: the lines lie on each other, but those with smoothed outcomes above."}}
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), layout="constrained", sharey=True)
+look = {"y": "growth", "hue": "kind", "hue_order": KINDS.values(), "style": "m", "markers": True}
+look |= {"style_order": ["none", "2", "3", "4"], "estimator": None, "sort": False}
+for ax, x, name in zip(axes, ("epoch", "outcomes"), ("Epoch", "Epoch on outcomes")):
+    sns.lineplot(grown, x=x, ax=ax, legend=ax is axes[0], **look)
+    ax.set(xlabel=name, ylabel="Error / error of the start", xticks=range(0, 13, 2))
+handles, labels = axes[0].get_legend_handles_labels()
+axes[0].get_legend().remove()
+named = {"kind": "between outcomes:", "m": "every how many epochs:"}
+figure.legend(handles, [named.get(label, label) for label in labels], loc="outside right upper")
 
 # %% [markdown]
 # (appendix-noise)=

@@ -141,9 +141,10 @@ tables.show(memory.groupby("task", sort=False).agg(tables.over_seeds).rename(str
 # paper's Figure 5 shows: after equally many epochs it is below its control nearly everywhere. But it has also seen the
 # outcomes less often. **After equally many epochs on outcomes it is told below the control in none of forty
 # comparisons**, and is above it in some, most of them right after a calibration epoch. Calibrating cures nothing; it
-# waits. The {doc}`theory` has the reason: a calibration step on a linear model can rescale an estimate, but never turn
-# it towards the truth. Whoever compares a method that mixes cleaner-looking targets into training should count the
-# epochs on outcomes.
+# waits, and epochs on the network's own predictions, from which nothing can be learnt, wait
+# [as well](appendix-pause). The {doc}`theory` has the reason: a calibration step on a linear model can rescale an
+# estimate, but never turn it towards the truth. Whoever compares a method that mixes cleaner-looking targets into
+# training should count the epochs on outcomes.
 
 # %%
 NAMES = {"cape_bin": "CaPE (bin)", pause.CONTROL: "the same without calibration"}

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from probnb.calibrators import CALIBRATORS
 from probnb.metrics import difference, holm
 from probnb.metrics.differences import proportion_interval
-from probnb_book import claims, costs, evidence, storage
+from probnb_book import claims, costs, evidence, pause, storage
 from probnb_book import results as tables
 from probnb_book.claims.statistics import of_run, true_slope
 from probnb_book.published import published
@@ -53,6 +53,35 @@ def test_order_of_the_faces(best):
         for row in ("temperature", "beta", "dirichlet"):
             assert spearmanr(test[row], test["ce"])[0] > 0.998  # but for ties
     assert min(moved) < -0.5 and max(moved) > 0.5
+
+
+def check_waits(waits):
+    less = {by: pause.less_control(waits, by) for by in ("epoch", "outcomes")}
+    less["outcomes"] = less["outcomes"].query("outcomes > 0")
+    mean = {by: t.groupby(["scenario", "seed", "row"])["less"].mean() for by, t in less.items()}
+    starts = mean["epoch"].unstack("row")
+    assert set(starts.index.get_level_values("scenario")) == {"linear", "sigmoid", "discrete"}
+    assert (starts < 0).all(axis=None)
+    for kind in ("cape_bin", "cape_kernel"):
+        often = starts[[f"{kind}, m = {m}" for m in (2, 3, 4)]]
+        assert (often.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
+    said("the more often it waits, the further")
+    level = mean["outcomes"].unstack("row").drop(columns="smoothed, m = 3")
+    assert level.abs().max(axis=None) < 10 and level.min(axis=None) < 0 < level.max(axis=None)
+    said("within a tenth of that of outcomes alone, on either side")
+    assert (starts["distilled, m = 3"] < starts["cape_bin, m = 3"] + 1).all()
+    said("do as much as calibration epochs")
+    pages.said("from which nothing can be learnt, wait [as well]", page="results")
+    assert (starts.idxmax(axis=1) == "smoothed, m = 3").all()
+    said("wait least")
+
+
+def test_what_stands_in_a_pause():
+    waits = pause.fine_tunings(None, [ROOT / "results"])
+    check_waits(waits)
+    own = waits["row"] == "distilled, m = 3"
+    with pytest.raises(AssertionError):
+        check_waits(waits.assign(error=waits["error"].where(~own, 1.1 * waits["error"])))
 
 
 def check_noise(noise):
