@@ -254,9 +254,8 @@ settings = [
 measured = pd.DataFrame([measured_slope(draw(setting)) for setting in settings])
 slopes["slope"], slopes["error"] = measured.mean(axis=1), measured.sem(axis=1)
 slopes["limit"] = initial_slope(slopes["gamma"], slopes["gamma_0"])
-slopes.style.format("{:.4f}", subset=["slope", "error", "limit"]).format(
-    "{:g}", ["gamma", "gamma_0"]
-)
+shown = slopes.style.format("{:.4f}", subset=["slope", "error", "limit"]).hide()
+shown.format("{:g}", ["gamma", "gamma_0"])
 
 # %% [markdown]
 # **Lemma A.4** bounds the distance of gradient descent from gradient flow by a multiple of $\eta$,
