@@ -76,8 +76,7 @@ def _keep_part(rows, split, part, notes):
     """Keep the rows of one part of the data, if a column tells the parts."""
     if split is None:
         if part != "test":
-            text = "No column tells the parts of the data"
-            notes.append(f"{text}: all rows count, of part {part} or not.")
+            notes.append(f"No column tells which rows are of part {part}: all are taken.")
         return rows
     names = rows.labels(split)
     labels = part_names(part, names)

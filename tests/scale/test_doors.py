@@ -653,7 +653,7 @@ def test_a_wrong_name_is_told_before_text_is_gone_through(wrong, tmp_path, monke
 @pytest.mark.parametrize("read", [read_predictions, large])
 def test_a_part_that_no_column_tells_is_said(read, tmp_path):
     put(draw(), tmp_path / "a.csv")
-    told = "No column tells the parts of the data: all rows count, of part val or not."
+    told = "No column tells which rows are of part val: all are taken."
     assert told in read(tmp_path / "a.csv", part="val").notes
     assert told.replace("val", "test") not in read(tmp_path / "a.csv").notes
 
