@@ -307,7 +307,7 @@ for ax, x, name in zip(axes, ("epoch", "outcomes"), ("Epoch", "Epoch on outcomes
 handles, labels = axes[0].get_legend_handles_labels()
 axes[0].get_legend().remove()
 named = {"kind": "between outcomes:", "m": "every how many epochs:"}
-figure.legend(handles, [named.get(label, label) for label in labels], loc="outside right upper")
+_ = figure.legend(handles, [named.get(one, one) for one in labels], loc="outside right upper")
 
 # %% [markdown]
 # (appendix-noise)=
@@ -320,7 +320,7 @@ figure.legend(handles, [named.get(label, label) for label in labels], loc="outsi
 # features leaves between a tenth and a half of it. $V \times 100$, over seeds, of which an ensemble of three leaves a
 # third:
 
-# %% tags=["hide-output"]
+# %% tags=["hide-input"]
 FROM = {"cpu": "random weights", "quick": "random weights", "features": "pretrained features"}
 SOURCES = {"simulated": ", simulated", "real": ", radar", "utkface": ""}
 
