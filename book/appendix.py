@@ -273,13 +273,13 @@ if len(flags):
 # (appendix-pause)=
 # ## What stands in a pause
 #
-# *Is it the calibration, or that outcomes are seen less often?* From one early-stopped network in each of three
-# scenarios, at the rate at which outcomes are memorised: calibration epochs in every second, third or fourth place, by
-# bins and by kernel; epochs on the network's own predictions, from which nothing can be learnt; on smoothed outcomes;
-# and outcomes alone. In all three, whatever waits is ahead at equal epochs, and the more often it waits, the further;
-# at equal epochs on outcomes its error is within a tenth of that of outcomes alone, on either side. **Epochs on the
+# *Is it the calibration, or that outcomes are seen less often?* From five early-stopped networks in three scenarios, at
+# the rate at which outcomes are memorised: calibration epochs in every second, third or fourth place, by bins and by
+# kernel; epochs on the network's own predictions, from which nothing can be learnt; on smoothed outcomes; and outcomes
+# alone. From each of the five, whatever waits is ahead at equal epochs, and the more often it waits, the further; at
+# equal epochs on outcomes its error is within a tenth of that of outcomes alone, on either side. **Epochs on the
 # network's own predictions do as much as calibration epochs**: what helps is to wait, and not what is waited with.
-# Smoothed outcomes are outcomes, and wait least. A start a scenario is few; it is told here because they agree.
+# Smoothed outcomes are outcomes, and wait least. Five networks are few; this is told because they agree.
 
 # %%
 KINDS = {
