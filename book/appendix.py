@@ -279,7 +279,8 @@ if len(flags):
 # alone. From each of the five, whatever waits is ahead at equal epochs, and the more often it waits, the further; at
 # equal epochs on outcomes its error is within a tenth of that of outcomes alone, on either side. **Epochs on the
 # network's own predictions do as much as calibration epochs**: what helps is to wait, and not what is waited with.
-# Smoothed outcomes are outcomes, and wait least. Five networks are few; this is told because they agree.
+# Smoothed outcomes are outcomes, and in the same places wait least. Five networks are few; this is told because they
+# agree.
 
 # %%
 KINDS = {

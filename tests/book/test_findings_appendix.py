@@ -73,8 +73,9 @@ def check_waits(waits):
     assert (starts["distilled, m = 3"] < starts["cape_bin, m = 3"] + 1).all()
     said("do as much as calibration epochs")
     pages.said("from which nothing can be learnt, wait [as well]", page="results")
-    assert (starts.idxmax(axis=1) == "smoothed, m = 3").all()
-    said("wait least")
+    third = starts.filter(like="m = 3")
+    assert (third.idxmax(axis=1) == "smoothed, m = 3").all()
+    said("in the same places wait least")
 
 
 def test_what_stands_in_a_pause():
