@@ -1,7 +1,5 @@
 """``python -m probnb``: what can be done from a shell."""
 
-from __future__ import annotations
-
 import csv
 import os
 import sys

@@ -4,8 +4,6 @@ Each step is a function of its own, for those who want to look in between: `plan
 `collect` in `probnb.experiment`, `make_report`, `choose_model` and `save_model`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -5,8 +5,6 @@ once however many rows read it. No torch here, so that a notebook can check name
 second.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 
 from .validation import check_choice, check_choices, check_integer, check_number

@@ -1,7 +1,5 @@
 """What the parts of a division into training, validation and test rows are called."""
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["part_names", "parts_of"]

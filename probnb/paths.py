@@ -1,7 +1,5 @@
 """Where a user's files are, and may be written: a clear error before any work."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

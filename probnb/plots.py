@@ -7,8 +7,6 @@ notebook, about 7.5 inches wide for a column of 720 pixels, and their background
 they read the same on a light and on a dark page.
 """
 
-from __future__ import annotations
-
 import sys
 
 import matplotlib.pyplot as plt

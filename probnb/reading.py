@@ -1,7 +1,5 @@
 """Files of text with a table: looked at once, then read, whole or piece by piece, as text."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import gzip

@@ -3,8 +3,6 @@
 No torch here, so that a wrong setting ends a run in its first second.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from dataclasses import dataclass

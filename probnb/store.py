@@ -5,8 +5,6 @@ header the configuration, the history and the state of an unfinished training as
 read with pickle.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import dataclasses

@@ -4,8 +4,6 @@ Text stays text until a column is asked for, so that a group called NA or 007 ke
 index of a table that was read says where its rows stand in the file.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 from collections import namedtuple

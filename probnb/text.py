@@ -4,8 +4,6 @@ Notes and names are plain text wherever they are kept; it is here that they beco
 nothing of a file is read as Markdown, HTML or mathematics.
 """
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed", "plain", "tabled"]

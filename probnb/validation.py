@@ -3,8 +3,6 @@
 Every message names the argument, the value seen and what is allowed.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import numbers

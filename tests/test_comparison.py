@@ -1,7 +1,5 @@
 """The facade: what it gives is what its steps give, and what is wrong is refused at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """``python -m probnb_book COMMAND ...``: what the book makes from a shell; ``--help`` of each."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 

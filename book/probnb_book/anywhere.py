@@ -6,8 +6,6 @@ a verdict that differs. Another instruction set is another training: numbers of 
 much as another seed's do, words may not.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

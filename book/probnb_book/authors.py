@@ -3,8 +3,6 @@
 ``python -m probnb_book authors --data FOLDER --results results`` writes both tables.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 from pathlib import Path

@@ -4,8 +4,6 @@
 network cost, the derived table ``extraction``, is measured by ``benchmarks/test_extraction.py``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import matplotlib

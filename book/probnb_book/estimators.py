@@ -3,8 +3,6 @@
 ``python -m probnb_book estimators`` makes the derived table ``estimators`` from stored runs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold, cross_val_predict

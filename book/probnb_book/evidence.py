@@ -4,8 +4,6 @@ Runs that differ in their seed alone are of one *kind*; what two methods differ 
 kind, and answered by the one rule of `probnb.metrics.differences`.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page on your own images: the example, the usual backbone, a learning curve, the verdicts."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import replace
 from importlib.util import find_spec

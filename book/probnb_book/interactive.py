@@ -5,8 +5,6 @@ book ``_static/moving.js`` draws the data in its place; anywhere else, and on pa
 picture is what is seen.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -6,8 +6,6 @@ bins and by kernel, with two relatives whose targets look clean as well, and wit
 `probnb_book.pause` compares them epoch by epoch.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import product
 

@@ -15,8 +15,6 @@ With a GPU, the paper's size, after a minute that says how fast and how repeatab
     python -m probnb_book.ladder 200 UTKFace.tar.gz --seeds 0 1 2 3 4 --device cuda
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict, dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """The page on the method: small trainings whose predictions are watched from epoch to epoch."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Models drawn from known probabilities have errors that are known too.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

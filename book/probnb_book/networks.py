@@ -3,8 +3,6 @@
 Each has a ``name``, by which its trainings are stored.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import torch

@@ -4,8 +4,6 @@ Importing this module is quick (no torch), so that a wrong parameter stops a run
 second.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """What a model looks at, for the chapter on your own images: maps of what covering a place does."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fine-tunings epoch by epoch: CaPE and others beside the control, at equal epochs on outcomes."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from probnb.metrics import difference

@@ -8,8 +8,6 @@ that opens without a network. As an extension of Sphinx the module mends what th
 leave.
 """
 
-from __future__ import annotations
-
 import atexit
 import base64
 import hashlib

@@ -4,8 +4,6 @@ The file ``published.csv`` beside this module holds every row of the paper's twe
 printed order. The book's chapter on errata says how each mark was found.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the pages Results and Appendix share: their runs, words for rows, intervals over seeds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from IPython.display import HTML

@@ -4,8 +4,6 @@ Section 7.1 and Appendix I of the paper. The face image carries the age, the age
 probability p = psi(z), and the outcome y is one draw from Bernoulli(p).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from probnb.validation import check_choice

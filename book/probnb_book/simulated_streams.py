@@ -1,7 +1,5 @@
 """Streams of outcomes for the chapter on metrics: how soon a watch tells, and how often wrongly."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit

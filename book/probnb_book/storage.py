@@ -14,8 +14,6 @@ file's metadata. To look at one by hand::
 A study's only table has the study's name.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """What the calibrators share: reading logits, labels and weights, and one convex solver."""
 
-from __future__ import annotations
-
 import numpy as np
 from pandas import factorize
 from scipy.optimize import minimize

@@ -1,7 +1,5 @@
 """Steps and curves beyond the paper's: Venn-Abers, a parabola, a natural cubic spline."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.interpolate import BSpline
 from sklearn.isotonic import isotonic_regression

@@ -4,8 +4,6 @@ Temperature and Platt scaling, beta and Dirichlet calibration have a few numbers
 regression, histogram binning and Mix-n-Match follow the data.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -10,8 +10,6 @@ has the same age; a mirrored rain field moves the mirrored way, which is right w
 are mirrored alike and where wind from the east is as good as wind from the west.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """Inputs of any kind, in memory or on disk, of one length or not: how their rows are read."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

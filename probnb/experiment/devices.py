@@ -4,8 +4,6 @@ Processes are joblib's, which start as readily from a notebook as from a script,
 caller what was raised in one of them, and are ended when one fails.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

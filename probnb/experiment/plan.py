@@ -3,8 +3,6 @@
 Rows that read the same training share its `Job`, and a job's hash names its stored result.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
@@ -59,7 +57,7 @@ class Job:
     strength: float | None = None
     targets: object = Observed()
     init_seed: int = 0
-    start: Job | None = None
+    start: "Job | None" = None
     tuned: tuple = field(default=(), compare=False)
     place: tuple = field(default=(0, 0, 0), compare=False)
     teachers: tuple = ()

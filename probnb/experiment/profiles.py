@@ -3,8 +3,6 @@
 No torch here, so that a notebook can check its parameters in its first second.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, fields, replace
 
@@ -101,7 +99,7 @@ class Profile:
 
     def __post_init__(self):
         for one in fields(self):
-            if one.type == "int":
+            if one.type is int:
                 check_integer(getattr(self, one.name), one.name)
         counts = self.images if isinstance(self.images, tuple) else (self.images,)
         for count in () if self.images is None else counts:

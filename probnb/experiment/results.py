@@ -3,8 +3,6 @@
 Validation data decide everything that is chosen here; test data are only predicted.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import asdict, dataclass, field, replace

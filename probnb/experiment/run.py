@@ -4,8 +4,6 @@ Every finished training is stored under the hash of its configuration, and an in
 continues. Two processes that want the same training do it once.
 """
 
-from __future__ import annotations
-
 import os
 import pkgutil
 import warnings

@@ -1,7 +1,5 @@
 """The card of a kept model: what it was made from, how good it is, where not to use it."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

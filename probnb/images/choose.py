@@ -1,7 +1,5 @@
 """From the rows of a finished comparison to models: to judge them, choose one, and keep it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, replace
 

@@ -8,8 +8,6 @@ Pillow's by up to 6 levels of 255, and even in Pillow's two passes, rounded betw
 somewhere in one image of five, which is more than a probability's fifth digit bears.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 import numpy as np

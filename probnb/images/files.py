@@ -4,8 +4,6 @@ One listing serves training and prediction. Nothing is unpacked, no link leads o
 read is named with its reason. What is made of the files is kept in the cache folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

@@ -4,8 +4,6 @@ The outcomes stand in a table (a path and an outcome per row), or each outcome h
 own. What cannot be read is named and counted; copies of one image never land in two parts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

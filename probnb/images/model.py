@@ -5,8 +5,6 @@ prepare an image, which network it is, its calibrator, what it was trained on an
 and a checksum of every file. ``MODEL_CARD.md`` beside it is for readers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Whether an image is unlike those that a model was trained on: how far its features are off."""
 
-from __future__ import annotations
-
 from math import ceil
 
 import numpy as np

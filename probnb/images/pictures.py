@@ -6,8 +6,6 @@ memory-mapped file whose name is a hash of what went in. A second run with the s
 aspect reads the file; any other content gets another.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Predictions of a kept model for a folder, an archive or an array of new images."""
 
-from __future__ import annotations
-
 import logging
 from itertools import chain, islice
 from pathlib import Path

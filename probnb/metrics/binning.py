@@ -6,8 +6,6 @@ empirical probabilities of CaPE. The ECE of a finite sample is never 0, however 
 model: here are its bias taken off, errors that have no bins, and the values that chance would give.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

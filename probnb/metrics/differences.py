@@ -3,8 +3,6 @@
 Beside it the intervals of a mean over rows or groups, of a share, of a distance from votes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ them. Evaluation, bootstrap, tables and figures read it; a metric that is added 
 of them.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

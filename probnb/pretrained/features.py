@@ -1,7 +1,5 @@
 """Images as a pretrained network sees them: extracted once, kept, and data like any other."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

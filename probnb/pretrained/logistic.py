@@ -5,8 +5,6 @@ outcome to what memorises, and each penalty is an "epoch" of the history, of whi
 entropy keeps one.
 """
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

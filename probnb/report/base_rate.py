@@ -4,8 +4,6 @@ What an outcome looks like is taken to be the same in both; only how often it oc
 shift): after under-sampling or class weights, in another season, for another clinic.
 """
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the columns of a table are worth to who acts on them from a threshold on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from scipy.special import logit

@@ -5,8 +5,6 @@ one intercept in log-odds, Platt scaling, any monotone map. What a step gains fo
 not for the other is that part of their difference; what is left at the top is their ranking.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from scipy.special import expit

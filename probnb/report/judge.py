@@ -1,7 +1,5 @@
 """What a checked table of predictions shows: one table of numbers for each question."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 

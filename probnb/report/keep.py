@@ -1,7 +1,5 @@
 """A map to take away: fitted to one column of a table, kept as JSON, applied to new tables."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path

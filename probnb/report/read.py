@@ -1,7 +1,5 @@
 """Anybody's predictions, read from a file or a table and checked before any is judged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

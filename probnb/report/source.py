@@ -4,8 +4,6 @@ Of the latter all rows are judged; what an engine has no quick answer to (slopes
 that of a sample, which is said.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from scipy.special import expit

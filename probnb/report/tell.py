@@ -1,7 +1,5 @@
 """The report on a page: tables of cells, one table of verdicts of fixed wording, few sentences."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

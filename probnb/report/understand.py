@@ -1,7 +1,5 @@
 """What the columns of a table are: decided from all of its rows, in memory or by an engine."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

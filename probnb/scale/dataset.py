@@ -1,7 +1,5 @@
 """Metrics and intervals of predictions of any size, as `probnb.metrics` has them in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain

@@ -1,7 +1,5 @@
 """Files of any size as a table of an engine, and what may be wrong with them in words."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import re

@@ -4,8 +4,6 @@ Text becomes Parquet of text, by the reader that `probnb.tables` has; so does Pa
 columns an engine would change.
 """
 
-from __future__ import annotations
-
 import glob
 import gzip
 import hashlib

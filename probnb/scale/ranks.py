@@ -1,7 +1,5 @@
 """One column of predictions in order, seen once: what depends on their ranks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

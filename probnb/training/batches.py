@@ -1,7 +1,5 @@
 """Device, precision, memory layout and the cutting of epochs into batches."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

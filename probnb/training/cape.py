@@ -4,8 +4,6 @@ Section 5 and Appendix G of the paper. Among examples that were given about this
 fraction had outcome 1? That fraction is the target of the calibration epochs. No torch here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The state of a training between two epochs, kept in memory and on disk."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

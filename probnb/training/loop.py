@@ -5,8 +5,6 @@ cross entropy after every epoch, the best weights kept, and a checkpoint from wh
 training goes on to the same numbers.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ softmax, so they and their gradients stay finite for any logits. On a GPU none l
 for which a step would wait: `check_targets` does, once an epoch.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import torch

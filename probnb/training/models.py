@@ -5,8 +5,6 @@ Every network maps what `probnb.data.ProbabilityData.batch` returns to a logit f
 column, or K with ``num_classes=K``.
 """
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 from dataclasses import dataclass

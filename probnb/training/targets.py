@@ -10,8 +10,6 @@ networks, other data, a memory) has a method ``bind``: `probnb.experiment.run` c
 `Surroundings` of the training and trains towards what it returns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

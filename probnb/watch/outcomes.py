@@ -1,7 +1,5 @@
 """A watch over a file of outcomes that grows; what was seen is kept, and must not change."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

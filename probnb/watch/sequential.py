@@ -12,8 +12,6 @@ row, a smaller one each time, so that a model that was right for long is caught 
 wrong (Herbster and Warmuth, 1998).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 

@@ -1,7 +1,5 @@
 """What a training costs: the images that it sees, in trainings of plain cross entropy."""
 
-from __future__ import annotations
-
 from probnb.experiment.plan import lineage
 from probnb.training.targets import left_out
 

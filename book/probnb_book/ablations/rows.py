@@ -3,8 +3,6 @@
 No torch here, so that a notebook can check names in its first second.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from probnb.experiment.profiles import make_profile

@@ -1,7 +1,5 @@
 """What is no row of a table: three outcomes, rules that stop or keep, CaPE's steps and targets."""
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import replace
 from itertools import product

@@ -5,8 +5,6 @@ trained, and keeps each seed with its record in the study ``ablations`` of store
 ``--data-dir UTKFace.tar.gz --profile cpu`` takes photographs.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path

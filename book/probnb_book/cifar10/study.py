@@ -5,8 +5,6 @@ trained, and keeps each seed in the study ``cifar10`` of stored results, the com
 which needs the votes, in the study ``votes``.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tasks of the chapter: which images, which question, and how each is trained and stored."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path

@@ -4,8 +4,6 @@
 predictions for pictures that no training saw, and keeps the table in the study ``votes``.
 """
 
-from __future__ import annotations
-
 import argparse
 from itertools import product
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``python -m probnb_book claims --json claims.json`` writes the file, and prints the counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import html

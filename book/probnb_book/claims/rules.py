@@ -6,8 +6,6 @@ Of ``a|b`` one is enough, of ``a&b`` all are needed, of ``a/b`` the same one eve
 chosen after the fact, a row or a scenario, multiplies the p-value of what decides.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Statistics that questions about claims ask for: of a table, of a training, of predictions."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from itertools import combinations
 

@@ -7,8 +7,6 @@ frame of 710 x 400 pixels every 0.1 s, 20 files a scene. The JSON lists the vehi
 in one frame. What is set aside is counted; a file that cannot be used is an error that names it.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ scattered around the true one. Pose, light, skin tone, hair style, expression, b
 sensor noise carry no information. `probnb_book.data.face_rendering` turns the traits into pixels.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -5,8 +5,6 @@ right, y down. Features come in pairs, so most are drawn once, on the distance `
 face's axis. Every edge is one pixel wide and soft, so that faces are smooth at any size.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -5,8 +5,6 @@ one draw from Bernoulli(p). Without data at hand the faces are drawn; with UTKFa
 photographs.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import zlib

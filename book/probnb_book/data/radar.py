@@ -6,8 +6,6 @@ then one little-endian 16-bit number a pixel: bits 0 to 11 hold the value in the
 south. Maps stay the 16-bit counts that were published.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

@@ -14,8 +14,6 @@ it in an hour, then
 .. math:: p = P(M e^{\sigma Z} > M_0) = \Phi\!\left(\frac{\log M - \log M_0}{\sigma}\right)
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 import numpy as np

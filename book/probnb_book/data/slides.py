@@ -11,8 +11,6 @@ Simulated slides stand in for data that may not be passed on, and have what thos
 patient's probability of being alive at the horizon, and what censoring hides.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from pathlib import Path

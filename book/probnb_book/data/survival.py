@@ -9,8 +9,6 @@ The tables of thirteen cohorts of The Cancer Genome Atlas are not part of the pr
 logarithmic scale; sites are the codes of the institutions that sent the tissue.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import namedtuple

@@ -7,8 +7,6 @@ Braking shows as lamps, a change of lane as motion and, for most drivers, an ind
 own braking as a dip of its nose. Frames pass through JPEG, as a camera's do.
 """
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from types import SimpleNamespace

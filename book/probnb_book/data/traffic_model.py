@@ -10,8 +10,6 @@ The process is Markov in `World`. Distances are metres, speeds metres per second
 positions are relative to the car, x to the right, the gap ahead of its bumper.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -12,8 +12,6 @@ each image of FER-2013 which of eight emotions they see, or none that they can n
 the people are simulated. Nothing of the data sets comes with this project.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import re

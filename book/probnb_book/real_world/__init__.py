@@ -4,8 +4,6 @@ Modules that take a while to import are imported inside functions, so that a not
 parameters in its first second.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ All are fixed in advance and fitted to the training part alone; each function re
 for the test part by name, the constant first.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

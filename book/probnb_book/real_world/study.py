@@ -8,8 +8,6 @@ data are folds of one data set, whose test rows are put together, or share their
 ``python -m probnb_book train real_world lung --data-dir DIR`` trains TCGA's patients in DIR.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple

@@ -32,8 +32,6 @@ scale mixture representation of the logistic distribution. Sheppard (1899), On t
 the theory of error to cases of normal distribution and normal correlation.
 """
 
-from __future__ import annotations
-
 import bisect
 import warnings
 from dataclasses import dataclass

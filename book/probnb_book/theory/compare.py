@@ -5,8 +5,6 @@ its moment, or its strength, by cross entropy on one validation sample; `oracle`
 of gradient descent by the exact error, which no method could know.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -7,8 +7,6 @@ error falls at the start of gradient flow (`initial_slope`, Lemma A.3), and how 
 descent strays from gradient flow (`flow_gap`, Lemma A.4).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
