@@ -20,6 +20,7 @@ from .notebook import results_path
 
 TRAINED = {
     "ablations": ".ablations.study",
+    "budget": ".budget",
     "cifar10": ".cifar10.study",
     "interleaved": ".interleaved",
     "real_world": ".real_world.study",
