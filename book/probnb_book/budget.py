@@ -25,10 +25,10 @@ from .data.faces import load_faces
 from .scenarios import SCENARIOS
 
 CELLS = [(labels, fewer) for fewer in (8, 4, 2, 1) for labels in (1, 4, 0)]
-"""Labels a face, 0 for p itself, and one face of how many, for logistic regression on features."""
+"""Labels a face, 0 for p itself, and one face of how many, for logistic regression on features.
 
-DEAR = [(0, 1), (0, 4), (4, 4), (1, 4)]
-"""The same from random weights; stopping early with one label on all faces is stored elsewhere."""
+From random weights only p itself, on all faces: with one label stopping early is stored elsewhere.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ def spend(scenario, seed, data_dir=None, profile="features", fits="runs/fits", *
         UTKFace; faces are drawn without it.
     profile : str, default="features"
         Of `probnb.experiment.profiles.PROFILES`: logistic regression where it has a backbone, or
-        networks from random weights, two where all faces are trained on, to see what they disagree
-        about.
+        two networks from random weights, to see what they disagree about.
     fits : path-like, default="runs/fits"
         Where finished trainings and features are kept.
     **how
@@ -77,18 +76,15 @@ def spend(scenario, seed, data_dir=None, profile="features", fits="runs/fits", *
         ``cpu_seconds``.
     """
     settings = make_profile(profile)
-    row, cells = ("logistic", CELLS) if settings.frozen else ("ensemble", DEAR)
+    row, cells = ("logistic", CELLS) if settings.frozen else ("ensemble", [(0, 1)])
     splits = load_faces(scenario, data_dir, settings.size, n=settings.images, seed=seed)
     splits = features_of(splits, settings, fits)
     planned, lines = plan([row], settings, seed)[row][:2], []
     for labels, fewer in cells:
         count = len(splits.train) // fewer
-        few = np.arange(count)
-        if not settings.frozen:  # as many steps between two looks at validation
-            few = np.tile(few, fewer)
-        part = replace(splits, train=replace(splits.train, scale=splits.scale).take(few))
+        few = replace(splits.train, scale=splits.scale).take(np.arange(count))
         jobs = [replace(job, targets=Told(labels, seed)) for job in planned]
-        found = run_jobs(jobs[: 1 if fewer > 1 else 2], part, fits, **how)
+        found = run_jobs(jobs, replace(splits, train=few), fits, **how)
         fitted, p = list(found.values()), splits.test.numbers("probabilities", float)
         seen = [probabilities(one.logits["best_test"].double()).numpy() for one in fitted]
         lines.append(
