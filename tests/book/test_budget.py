@@ -37,5 +37,5 @@ def test_two_networks_on_the_probability(tmp_path):
     given = ["--profile", "smoke", "--scenarios", "linear", "--workers", "1"]
     studies.main(["budget", *given, *places])
     (line,) = storage.read(tmp_path, "budget", "budget").to_dict("records")
-    assert (line["labels"], line["faces"]) == (0, 210) and line["noise"] > 0  # of two trainings
+    assert (line["labels"], line["faces"]) == (0, 211) and line["noise"] > 0  # of two trainings
     assert 0 < line["best_epoch"] <= line["epochs"] and 0 < line["mse_p"] < 0.25
