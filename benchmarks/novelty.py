@@ -1,7 +1,7 @@
 """Which rule flags what is unlike the training images: rates on faces and on what is none.
 
 ``python benchmarks/novelty.py UTKFACE FERPLUS CIFAR10 FOLDER`` holds the rule of
-`probnb.images.novelty` against others on the features of ``lite0`` at 128 pixels, which
+`probnb.images.predict` against others on the features of ``lite0`` at 128 pixels, which
 ``benchmarks/features.py`` has left in FOLDER; ``FOLDER/flags.json`` has what was flagged beyond the
 same rank of the validation faces.
 """
@@ -19,7 +19,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 from probnb.images.files import list_files, read_files
-from probnb.images.novelty import distances, summarize
+from probnb.images.predict import distances, summarize
 
 EACH, SIDE = 128, 200
 LAYERS = {"stages": slice(1568), "last": slice(1568, None)}

@@ -68,9 +68,8 @@ def _predict(given):
     done.
     """
     from .images.model import load_model
-    from .images.novelty import UNLIKE
-    from .images.predict import at_base_rate, image_entries, predict_entries
-    from .report.base_rate import as_rate
+    from .images.predict import UNLIKE, at_base_rate, image_entries, predict_entries
+    from .report.keep import as_rate
 
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")

@@ -19,8 +19,6 @@ from .report import check_table, make_report
 from .training.models import network as network_of
 from .validation import check_choice
 
-__all__ = ["Comparison", "compare"]
-
 
 def compare(
     splits,

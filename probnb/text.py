@@ -6,9 +6,6 @@ nothing of a file is read as Markdown, HTML or mathematics.
 
 import re
 
-__all__ = ["Html", "Markdown", "Named", "escape", "fenced", "listed", "plain", "tabled"]
-
-
 _MARKS = r"[\\`*\[\]<|$~#]|(?<![^\W_])_|_(?![^\W_])|\{(?=\{)|(?<=\{)\{"
 """What may be markup: an underscore within a word and a single brace are none."""
 

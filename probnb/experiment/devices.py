@@ -19,8 +19,6 @@ from torch import nn
 from ..training.batches import make_fabric
 from ..validation import check_integer
 
-__all__ = ["Place", "can_spread", "check_devices"]
-
 
 def check_devices(devices, device):
     """Return the number of devices to use, if there are as many.

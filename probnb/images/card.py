@@ -7,9 +7,7 @@ from .. import __version__
 from ..report.judge import LARGEST
 from ..report.tell import calibration_cells, group_cells, metric_cells
 from ..text import escape, fenced, listed, tabled
-from .novelty import UNLIKE
-
-__all__ = ["FEW", "model_card"]
+from .predict import UNLIKE
 
 FEW = 50
 """A group with fewer test rows is counted, not named: it may be a person."""

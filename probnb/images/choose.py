@@ -17,8 +17,6 @@ from ..metrics.differences import clustered_mean
 from ..training.models import network
 from .model import KeptModel, base_rate, map_input
 
-__all__ = ["Kept", "choice_folds", "choose_model", "keep_models", "on_images"]
-
 FOLDS = 5
 
 

@@ -22,8 +22,6 @@ from ..metrics.registry import CLIP
 from ..paths import check_output
 from .pictures import ASPECTS
 
-__all__ = ["Graph", "Whole", "export_model"]
-
 TOLERANCE = 1e-5
 """Largest difference from `predict`: in the probability, or before a calibrator that jumps."""
 

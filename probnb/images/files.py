@@ -22,20 +22,6 @@ import numpy as np
 
 from ..paths import HIDDEN, composed
 
-__all__ = [
-    "LINKED",
-    "PICTURE",
-    "Listing",
-    "cache_folder",
-    "checksum",
-    "is_array",
-    "list_files",
-    "match_names",
-    "open_array",
-    "plain_name",
-    "read_files",
-]
-
 PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECASE)
 """Names that are taken for images."""
 

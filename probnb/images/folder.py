@@ -19,15 +19,13 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.base import Mirror, ProbabilityData, split
-from ..parts import parts_of
 from ..paths import composed
+from ..settings import parts_of
 from ..tables import ROLES, positive_label, read_outcomes
 from ..text import Named, plain
 from ..validation import check_choice, check_integer, check_number
 from .files import is_array, list_files, match_names, open_array, read_files
 from .pictures import ASPECTS, decode_files, decode_rows
-
-__all__ = ["load_images", "outcome_folders", "usual_size"]
 
 log = logging.getLogger(__name__)
 

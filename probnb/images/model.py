@@ -27,17 +27,8 @@ from ..report.decide import crossing
 from ..training.batches import full_precision, make_fabric, predict_logits
 from ..training.models import NETWORKS, Network, network
 from .card import model_card
-from .novelty import UNLIKE, distances, listen, summarize
-from .predict import image_entries, predict_images
-
-__all__ = [
-    "KeptModel",
-    "check_model_folder",
-    "image_entries",
-    "load_model",
-    "predict_images",
-    "save_model",
-]
+from .predict import UNLIKE, distances, listen, summarize
+from .predict import predict_images as predict_images
 
 FORMAT = 3
 READ = (2, FORMAT)
@@ -206,7 +197,7 @@ class KeptModel:
         return replace(self, calibrator=calibrator, record=record)
 
     def summarized(self, splits, device="auto"):
-        """Return the same model with a summary of its training data, see `novelty.summarize`."""
+        """Return the same model with a summary of its training data, see `predict.summarize`."""
         train, val = (self._look(part, device)[1] for part in (splits.train, splits.val))
         return replace(self, summary=summarize(train, val))
 

@@ -25,16 +25,6 @@ from tqdm.auto import tqdm
 from .. import store
 from .files import cache_folder, checksum, read_files
 
-__all__ = [
-    "ASPECTS",
-    "MappedRows",
-    "decode",
-    "decode_array",
-    "decode_files",
-    "decode_rows",
-    "open_picture",
-]
-
 log = logging.getLogger(__name__)
 
 ASPECTS = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}

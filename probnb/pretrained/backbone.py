@@ -23,16 +23,6 @@ from torch import nn
 from ..training.models import MLP
 from ..validation import check_choice, check_integer
 
-__all__ = [
-    "LAYERS",
-    "Backbone",
-    "Pretrained",
-    "check_backbone",
-    "find_weights",
-    "model_of",
-    "portable",
-]
-
 LAYERS = ("stages", "last", "both")
 """What is read of a network: mean and standard deviation of each map after each stage, the pooled
 last layer, which its own classifier reads, or both."""

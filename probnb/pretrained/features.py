@@ -14,8 +14,6 @@ from ..data.inputs import take_rows
 from ..training.batches import full_precision
 from .backbone import Backbone, check_backbone, portable
 
-__all__ = ["extract", "features_of", "load_features"]
-
 BATCH = 32
 """Images at a time, always: with other numbers a processor adds in another order."""
 

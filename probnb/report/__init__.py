@@ -1,7 +1,6 @@
-"""The report on anybody's predictions: `source` and `read` read, `judge` computes, `tell` shows."""
+"""The report on anybody's predictions: `read` reads, `judge` computes, `tell` shows."""
 
-from .read import PredictionTable, check_table
-from .source import draw_example, read_predictions
+from .read import PredictionTable, check_table, draw_example, read_predictions
 from .tell import Report, make_report
 
 __all__ = [

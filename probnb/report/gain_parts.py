@@ -16,8 +16,6 @@ from ..metrics.differences import clustered_mean
 from ..metrics.registry import kl_rows, nll_rows
 from ..metrics.sample import check_groups, check_row_weights, check_sample
 
-__all__ = ["PARTS", "gain_parts"]
-
 PARTS = ("bias", "slope", "monotone", "ranking")
 """The parts of a gain, in the order of the ladder."""
 

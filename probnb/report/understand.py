@@ -4,9 +4,8 @@ import re
 
 import numpy as np
 
-from ..parts import part_names
 from ..paths import composed
-from ..settings import SCALES
+from ..settings import SCALES, part_names
 from ..tables import find_column
 from ..text import Named
 

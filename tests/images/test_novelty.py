@@ -14,7 +14,7 @@ from probnb.calibrators import PlattScaling
 from probnb.data import ProbabilityData, Splits
 from probnb.images import model as kept
 from probnb.images.card import model_card
-from probnb.images.novelty import distances, summarize
+from probnb.images.predict import distances, summarize
 from probnb.training.models import network
 
 NORMAL = torch.Generator().manual_seed(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from probnb.report.base_rate import as_rate, at_rate, estimate_rate, rate_with_interval
+from probnb.report.keep import as_rate, at_rate, estimate_rate, rate_with_interval
 
 
 def shifted(rng, n, rate, old=0.5, gap=1.5):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from probnb import metrics
-from probnb.report import check_table, judge, make_report, read_predictions, source
+from probnb.report import check_table, judge, make_report, read_predictions
 from probnb.report.decide import decision_curve
 from probnb.report.keep import KeptMap, apply_map, fit_map
 from probnb.scale import DataSet, files, open_rows
@@ -645,7 +645,9 @@ def test_a_wrong_name_is_told_before_text_is_gone_through(wrong, tmp_path, monke
     monkeypatch.setattr(files._Source, "write", lambda *_: pytest.fail("text was rewritten"))
     with pytest.raises(ValueError, match="must be one of"):
         large(tmp_path / "a.csv", **wrong)
-    monkeypatch.setattr(source, "read_table", lambda _: pytest.fail("the table was read"))
+    monkeypatch.setattr(
+        "probnb.report.read.read_table", lambda _: pytest.fail("the table was read")
+    )
     with pytest.raises(ValueError, match="scale must be one of"):
         read_predictions(tmp_path / "a.csv", scale="logits")
 
