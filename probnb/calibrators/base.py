@@ -5,7 +5,7 @@ from pandas import factorize
 from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit, log_expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -230,6 +230,17 @@ def cross_fit_folds(y, groups=None, folds=5, seed=0):
     return splits
 
 
+def cross_fit(calibrator, x, y, weights, splits):
+    """Return the probability of each row by a calibrator that is fitted to the other folds."""
+    p = np.empty(len(y))
+    for fit, test in splits:
+        own = None if weights is None else weights[fit]
+        p[test] = (
+            clone(calibrator).fit(x[fit], y[fit], sample_weight=own).predict_proba(x[test])[:, 1]
+        )
+    return p
+
+
 def rms(x, weights):
     """Root mean square of a vector, 1 if that is 0 (so that it can divide)."""
     return float(np.sqrt(weights @ x**2)) or 1.0
@@ -281,15 +292,8 @@ def fit_logistic(X, y, weights, start, penalty):
         q = expit(X @ theta)
         return (X.T * (weights * q * (1 - q))) @ X + 2 * np.diag(penalty + RIDGE)
 
-    fit = minimize(
-        value,
-        start,
-        jac=gradient,
-        hess=hessian,
-        method="trust-exact",
-        options={"gtol": 1e-11, "maxiter": 1000},
-    )
-    return fit.x / size
+    how = {"method": "trust-exact", "options": {"gtol": 1e-11, "maxiter": 1000}}
+    return minimize(value, start, jac=gradient, hess=hessian, **how).x / size
 
 
 def _as_columns(X):

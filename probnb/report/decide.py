@@ -8,7 +8,7 @@ from ..metrics.registry import benefit_rows
 from ..settings import check_numbers
 from ..text import Markdown
 from ..validation import check_number
-from .judge import mean_of
+from .judge import mean_of, table_of
 from .tell import _cell, show_table
 from .understand import PLAIN
 
@@ -63,8 +63,7 @@ def decision_curve(table, threshold):
             counts = acted.sum(), int(table.y[acted].sum()), t in asked
             rows[t, name] = value[0], *value[2:], gain[0], *gain[2:], *counts
     names = "benefit low high gain gain_low gain_high acted true asked"
-    curve = pd.DataFrame.from_dict(rows, orient="index", columns=names.split())
-    return curve.set_axis(pd.MultiIndex.from_tuples(rows, names=["threshold", "column"]))
+    return table_of(rows, "threshold column", names)
 
 
 def show_decisions(curve):

@@ -10,12 +10,12 @@ from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
 from ..calibrators import CALIBRATORS, PlattScaling, logits_from_probabilities
-from ..calibrators.base import cross_fit_folds
+from ..calibrators.base import cross_fit, cross_fit_folds
 from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
 from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
-from ..metrics.sample import FEWEST, check_row_weights
+from ..metrics.sample import FEWEST
 from ..validation import check_choice, check_integer
 from .gain_parts import gain_parts
 
@@ -63,16 +63,9 @@ def resample(table, replicates=1000, seed=0):
         return table.bootstrap(replicates=replicates, seed=seed)
     affordable = max(100, int(BUDGET / table.predictions.size))
     replicates = min(check_integer(replicates, "replicates", minimum=2), affordable)
-    return bootstrap(
-        table.y,
-        table.predictions,
-        table.p,
-        replicates,
-        seed,
-        groups=table.cluster,
-        weights=table.weight,
-        progress=False,
-    )
+    about = {"p": table.p, "groups": table.cluster, "weights": table.weight}
+    how = {"replicates": replicates, "seed": seed, "progress": False}
+    return bootstrap(table.y, table.predictions, **about, **how)
 
 
 def paired_table(boot, reference=None):
@@ -100,10 +93,16 @@ def paired_table(boot, reference=None):
     rows = {}
     for (a, b), metric in itertools.product(pairs, boot.point.columns):
         gap = compare([boot], a, b, metric)
-        held = gap.value, gap.low, gap.high, gap.p, gap.resolved, gap.text(1, 4)
-        rows[a, b, metric] = dict(zip(("difference", "low", "high", "p", "distinct", "text"), held))
-    out = pd.DataFrame.from_dict(rows, orient="index")
-    return out.rename_axis(["a", "b", "metric"]) if rows else out
+        rows[a, b, metric] = gap.value, gap.low, gap.high, gap.p, gap.resolved, gap.text(1, 4)
+    return table_of(rows, "a b metric", "difference low high p distinct text")
+
+
+def table_of(rows, names, columns):
+    """Make a table of rows by their names, an empty one where there are none."""
+    if not rows:
+        return pd.DataFrame()
+    index = pd.MultiIndex.from_tuples(rows, names=names.split())
+    return pd.DataFrame([*rows.values()], index, columns.split())
 
 
 def distance_table(table):
@@ -190,7 +189,7 @@ def calibration_table(table):
     """
     rows, out = table.sample, {}
     for name, p_hat in rows.predictions.items():
-        s, w = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0], _weights(rows)
+        s, w = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0], rows.mass
         order, perfect = _order(rows, s)
         slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(rows, s, w)
         (bias, std), ece, *sums = _off(rows, p_hat.to_numpy()) if rows is table else table.off(name)
@@ -208,17 +207,11 @@ def calibration_table(table):
 
 def _off(table, p_hat):
     """Bias and its error, ECE, and sums by bin: misses, variances, all weight, that of a row."""
-    y, w = table.y, _weights(table)
+    y, w = table.y, table.mass
     index = reliability_bins(y, p_hat, weights=w).assign(p_hat)
     misses, spread = w * (y - p_hat), w**2 * p_hat * (1 - p_hat)
     sums = np.bincount(index, misses), np.bincount(index, spread), w.sum(), w @ w / w.sum()
     return mean_of(table, p_hat - y)[:2], ece(y, p_hat, weights=w), *sums
-
-
-def _weights(table):
-    """Weights of all rows, scaled so that their squares stay finite and above 0."""
-    weights = check_row_weights(table.weight, table.size)[1]
-    return np.ones(table.size) if weights is None else weights
 
 
 def departures(misses, spread, total, unit=1.0):
@@ -294,7 +287,7 @@ def _below_half(table, s):
     Its error is that of the mean of DeLong's terms, over rows or clusters, and at least that of an
     AUC of one half of so many.
     """
-    y, w = table.y, _weights(table)
+    y, w = table.y, table.mass
     place, share = np.unique(s, return_inverse=True)[1], np.average(y, weights=w)
     held = np.stack([np.bincount(place, w * (1 - y)), np.bincount(place, w * y)])
     lower = (held.cumsum(axis=1) - held / 2) / held.sum(axis=1, keepdims=True)
@@ -346,12 +339,9 @@ def group_table(table):
             low, high = np.ravel(proportion_interval(ones, effective))
         for k, name in enumerate(table.sample.predictions):
             predicted = total[f"p{k}"] / total["mass"]
-            found = int(total["rows"]), predicted, observed, low, high
-            held = dict(zip(("rows", "predicted", "observed", "low", "high"), found))
-            out[group, name] = held | {"off": bool(predicted < low or predicted > high)}
-    return pd.DataFrame.from_dict(out, orient="index").rename_axis(
-        ["group", "column"] if out else None
-    )
+            off = bool(predicted < low or predicted > high)
+            out[group, name] = int(total["rows"]), predicted, observed, low, high, off
+    return table_of(out, "group column", "rows predicted observed low high off")
 
 
 def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
@@ -387,19 +377,15 @@ def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
     splits = [(rng.permutation(train)[:FIT_ROWS], test) for train, test in splits]
     for (column, p_hat), name in itertools.product(table.predictions.items(), calibrators):
         before = p_hat.to_numpy()
-        s, after = np.diff(logits_from_probabilities(before), axis=1)[:, 0], np.empty(len(y))
+        s = np.diff(logits_from_probabilities(before), axis=1)[:, 0]
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            for fit, test in splits:
-                weight = None if table.weight is None else table.weight[fit]
-                fitted = CALIBRATORS[name]().fit(s[fit], y[fit], sample_weight=weight)
-                after[test] = fitted.predict_proba(s[test])[:, 1]
-        rows[column, name] = {}
-        for metric, of in (("brier", lambda p: (p - y) ** 2), ("nll", lambda p: nll_rows(y, p))):
-            gain = mean_of(table, of(before) - of(after))
-            parts = dict(zip((f"{metric}_gain", "", f"{metric}_low", f"{metric}_high"), gain))
-            parts.pop("")
-            rows[column, name] |= {metric: mean_of(table, of(after))[0]} | parts
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["column", "calibrator"])
+            after = cross_fit(CALIBRATORS[name](), s, y, table.weight, splits)
+        rows[column, name] = []
+        for of in (lambda p: (p - y) ** 2, lambda p: nll_rows(y, p)):
+            gain, _, *ends = mean_of(table, of(before) - of(after))
+            rows[column, name] += mean_of(table, of(after))[0], gain, *ends
+    columns = " ".join(f"{m} {m}_gain {m}_low {m}_high" for m in ("brier", "nll"))
+    return table_of(rows, "column calibrator", columns)
 
 
 def gain_parts_table(table, reference=None, seed=0):

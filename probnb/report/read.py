@@ -91,15 +91,20 @@ class PredictionTable:
         """How many groups there are."""
         return 0 if self.group is None else len(pd.unique(self.group))
 
+    @property
+    def mass(self):
+        """Weights of all rows, scaled so that their squares stay finite and above 0."""
+        weights = check_row_weights(self.weight, self.size)[1]
+        return np.ones(self.size) if weights is None else weights
+
     def brier_decomposition(self, name, bins):
         """Return the parts of one column's Brier score."""
         return brier_decomposition(self.y, self.predictions[name], bins, self.weight)
 
     def by_group(self, largest):
         """Return the weighted sums of the largest groups, by group and by row or cluster."""
-        w, k = check_row_weights(self.weight, self.size)[1], len(self.predictions.columns)
-        w = np.ones(self.size) if w is None else w
-        sums = self.predictions.set_axis([f"p{k}" for k in range(k)], axis=1).mul(w, axis=0)
+        w, names = self.mass, [f"p{k}" for k in range(len(self.predictions.columns))]
+        sums = self.predictions.set_axis(names, axis=1).mul(w, axis=0)
         sums = sums.assign(rows=1, mass=w, ww=w * w, ones=w * self.y, group=self.group)
         sums["unit"] = np.arange(self.size) if self.cluster is None else self.cluster
         kept = sums["group"].value_counts().sort_index()
@@ -109,14 +114,8 @@ class PredictionTable:
 
     def drawn(self, bins):
         """Return the arguments of `probnb.plots.reliability_grid`."""
-        return {
-            "y_true": self.y,
-            "predictions": self.predictions,
-            "p": self.p,
-            "bins": bins,
-            "corp": self.p is None,
-            "weights": self.weight,
-        }
+        how = {"bins": bins, "corp": self.p is None, "weights": self.weight}
+        return {"y_true": self.y, "predictions": self.predictions, "p": self.p, **how}
 
 
 def check_table(frame, columns=None, **settings):

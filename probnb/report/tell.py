@@ -222,13 +222,12 @@ def describe(name, off, boot):
         spread = "not told"
     slope = f" (slope {number(row['slope'], 2)})" if math.isfinite(row["slope"]) else ""
     side = f"too {'high' if row['bias'] > 0 else 'low'} by {number(abs(row['bias']))}"
-    mean, bins = (
-        "not told" if math.isnan(p) else off if p < DOUBT else right
-        for p, off, right in (
-            (row["bias_p"], side, "as observed"),
-            (row["bins_p"], "off", "as chance makes"),
-        )
-    )
+
+    def verdict(p, off, right):
+        return "not told" if math.isnan(p) else off if p < DOUBT else right
+
+    mean = verdict(row["bias_p"], side, "as observed")
+    bins = verdict(row["bins_p"], "off", "as chance makes")
     return [mean, _ORDER[order], spread + slope, bins]
 
 

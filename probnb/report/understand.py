@@ -9,16 +9,8 @@ from ..settings import SCALES, part_names
 from ..tables import find_column
 from ..text import Named
 
-HELD = {
-    "y": "outcome",
-    "weight": "weight",
-    "p": "probability",
-    "group": "label",
-    "cluster": "label",
-    "id": "label",
-    "k": "number",
-    "n": "number",
-}
+HELD = {"y": "outcome", "weight": "weight", "p": "probability"}
+HELD |= dict.fromkeys(("group", "cluster", "id"), "label") | dict.fromkeys("kn", "number")
 """What the column of a role must hold."""
 
 PLAIN = {"treat all": 1.0, "treat none": 0.0}
