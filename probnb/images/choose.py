@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import clone
 
 from ..calibrators import CALIBRATORS
-from ..calibrators.base import cross_fit_folds
-from ..data.inputs import channel_scale
+from ..calibrators.base import cross_fit, cross_fit_folds
 from ..experiment.results import chosen_jobs
 from ..methods import METHODS
 from ..metrics.differences import clustered_mean
@@ -64,22 +62,14 @@ def keep_models(jobs, fits, splits, results, size=None, aspect="crop", device="a
     dict of str to Kept
         Rows that read the last epoch are left out: its weights are not stored.
     """
-    scale = splits.train.scale or channel_scale(splits.train.inputs)
-    shared, kept = {}, {}
+    channels, scale, shared, kept = splits.train.inputs.shape[1], splits.scale, {}, {}
     for name in jobs:
         method, chosen = METHODS[name], tuple(chosen_jobs(name, jobs, results))
         if method.epoch == "last":
             continue
         if chosen not in shared:
-            weights = tuple(fits[job].weights for job in chosen)
-            bare = KeptModel(
-                chosen[0].network,
-                weights,
-                splits.train.inputs.shape[1],
-                scale,
-                size=size,
-                aspect=aspect,
-            )
+            spec, weights = chosen[0].network, tuple(fits[job].weights for job in chosen)
+            bare = KeptModel(spec, weights, channels, scale, size=size, aspect=aspect)
             shared[chosen] = bare, bare.logits(splits.val, device), bare.logits(splits.test, device)
         model, val, test = shared[chosen]
         known = {"method": name, "label": method.label, "rate": base_rate(splits.val)}
@@ -106,12 +96,12 @@ def choice_folds(val, seed=0):
         Rows to fit to and to judge, at most five times, whole groups, both outcomes in each fit;
         fewer where there are few groups, and none where no division does it.
     """
-    y = val.outcomes.cpu().numpy().astype(int)
-    weights = np.ones(len(y)) if val.weights is None else val.weights.cpu().numpy()
+    y, weights = val.numbers("outcomes", int), val.numbers("weights")
+    heard = y if weights is None else np.where(weights > 0, y, np.nan)
     for folds in range(FOLDS, 1, -1):
         with suppress(ValueError):
             plan = cross_fit_folds(y, val.groups, folds, seed)
-            if all(np.ptp(y[fit[weights[fit] > 0]]) for fit, _ in plan):
+            if all(len({*heard[fit]} & {0, 1}) == 2 for fit, _ in plan):
                 return plan
     return []
 
@@ -139,25 +129,21 @@ def choose_model(kept, val, seed=0):
         (infinite where there are fewer than five rows or groups), the number of ``networks``, and
         ``chosen``.
     """
-    y = val.outcomes.cpu().numpy().astype(int)
-    weights = np.ones(len(y)) if val.weights is None else val.weights.double().cpu().numpy()
+    y, weights = val.numbers("outcomes", int), val.numbers("weights", float)
     folds, loss = choice_folds(val, seed), {}
     for name, one in kept.items():
-        p = np.clip(_held_out(one, y, weights, folds), 1e-15, 1 - 1e-15)
+        if one.model.calibrator is None or not folds:
+            p = one.model.probabilities(one.logits)
+        else:  # by one that has not seen the row
+            p = cross_fit(one.model.calibrator, map_input(one.logits), y, weights, folds)
+        p = np.clip(p, 1e-15, 1 - 1e-15)
         loss[name] = -np.where(y == 1, np.log(p), np.log1p(-p))
     nll = {name: np.average(values, weights=weights) for name, values in loss.items()}
-    best = min(nll, key=nll.get)
-    table = pd.DataFrame(
-        {
-            "nll": nll,
-            "gap": {name: nll[name] - nll[best] for name in nll},
-            "se": {
-                name: clustered_mean(loss[name] - loss[best], weights, val.groups)[1]
-                for name in nll
-            },
-            "networks": {name: len(one.model.members) for name, one in kept.items()},
-        }
-    )
+    best, rows = min(nll, key=nll.get), {}
+    for name in nll:
+        se = clustered_mean(loss[name] - loss[best], weights, val.groups)[1]
+        rows[name] = nll[name], nll[name] - nll[best], se, len(kept[name].model.members)
+    table = pd.DataFrame.from_dict(rows, "index", columns=["nll", "gap", "se", "networks"])
     table["se"] = table["se"].fillna(np.inf)
     near = table.index[table["gap"] <= table["se"]]
     table["chosen"] = table.index == min(near, key=lambda name: (_plain(name, kept), nll[name]))
@@ -168,17 +154,6 @@ def _plain(name, kept):
     """The plainer a row, the smaller: fewer networks, no calibrator, one stage, cross entropy."""
     method, networks = METHODS[name], len(kept[name].model.members)
     return networks, method.calibrator is not None, method.start is not None, method.loss != "ce"
-
-
-def _held_out(one, y, weights, folds):
-    """Validation predictions, by a calibrator that has not seen the row where there are folds."""
-    if one.model.calibrator is None or not folds:
-        return one.model.probabilities(one.logits)
-    x, p = map_input(one.logits), np.empty(len(y))
-    for fit, judge in folds:
-        calibrator = clone(one.model.calibrator).fit(x[fit], y[fit], sample_weight=weights[fit])
-        p[judge] = calibrator.predict_proba(x[judge])[:, 1]
-    return p
 
 
 def on_images(model, backbone, name):

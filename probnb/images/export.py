@@ -177,15 +177,9 @@ def _onnx(whole, example, path, facts):
     """Write the file; return what computes with it."""
     import onnxruntime
 
-    program = torch.onnx.export(
-        whole,
-        (example,),
-        input_names=["images"],
-        output_names=["probability"],
-        dynamic_shapes=({0: "n"},),
-        dynamo=True,
-        verbose=False,
-    )
+    names = {"input_names": ["images"], "output_names": ["probability"]}
+    how = {"dynamic_shapes": ({0: "n"},), "dynamo": True, "verbose": False}
+    program = torch.onnx.export(whole, (example,), **names, **how)
     program.model.metadata_props.update(facts)
     path.write_bytes(program.model_proto.SerializeToString())
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])

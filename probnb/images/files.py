@@ -107,19 +107,17 @@ def list_files(path):
         damaged, or has names that lead out of it.
     """
     path = Path(path)
-    files, skipped = {}, {}
+    found = {}
     with _entries(path) as entries:
         for place, name, size, problem, _ in entries:
             if name.startswith("/") or name.split("/")[0] == "..":
                 raise ValueError(f"{str(path)!r} is refused: the name {name!r} leads out of it.")
             if size > LIMIT:
                 problem = f"{size:,} bytes are more than the {LIMIT:,} allowed"
-            for kind in (files, skipped):
-                kind.pop(name, None)  # the last counts
-            if problem:
-                skipped[name] = problem
-            else:
-                files[name] = place
+            found.pop(name, None)  # the last counts
+            found[name] = place, problem
+    files = {name: place for name, (place, problem) in found.items() if not problem}
+    skipped = {name: problem for name, (_, problem) in found.items() if problem}
     return Listing(plain_name(path), files, skipped)
 
 

@@ -131,22 +131,13 @@ def load_images(
     table = table[table["reason"].isna()].reset_index(drop=True).astype({"row": int})
     parts = _divide(table, seed, notes)
     pixels = pixels[table["row"]]
-    data = ProbabilityData(
-        pixels.tensor() if np.prod(pixels.shape) <= IN_MEMORY else pixels,
-        table["y"].to_numpy(),
-        *(
-            table[name].to_numpy() if name in table else None
-            for name in ("p", "group", "weight", "name")
-        ),
-    )
+    pixels = pixels.tensor() if np.prod(pixels.shape) <= IN_MEMORY else pixels
+    known = (table[c].to_numpy() if c in table else None for c in ("p", "group", "weight", "name"))
+    data = ProbabilityData(pixels, table["y"].to_numpy(), *known)
     told = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
     source = f"images sha256={checksum} table={told[:16]} size={size} aspect={aspect}"
-    report = {
-        "images": len(table) + len(bad),
-        "used": len(table),
-        "unreadable": dict(bad.itertuples(index=False)),
-        "notes": notes,
-    }
+    report = {"images": len(table) + len(bad), "used": len(table), "notes": notes}
+    report["unreadable"] = dict(bad.itertuples(index=False))
     return split(data, parts, f"{source} seed={seed}", (Mirror(),) if mirror else (), report)
 
 

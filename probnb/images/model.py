@@ -35,6 +35,7 @@ READ = (2, FORMAT)
 """Formats that are read: 2 has no summary of the training images."""
 
 RECORD, CARD, SUMMARY = "model.json", "MODEL_CARD.md", "training.safetensors"
+_AS_IT_IS = ("channels", "size", "aspect", "record")  # fields that JSON holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +150,8 @@ class KeptModel:
 
     def _look(self, inputs, device="auto", batch_size=256):
         """Logits, and what the first member's fully connected layers make them of."""
-        data = inputs
-        if not isinstance(data, ProbabilityData):
-            data = ProbabilityData(inputs, torch.zeros(len(inputs)))
+        known = isinstance(inputs, ProbabilityData)
+        data = inputs if known else ProbabilityData(inputs, torch.zeros(len(inputs)))
         (channels, *sides), kind = data.inputs.shape[1:], str(data.inputs.dtype)
         if channels != self.channels:
             raise ValueError(f"inputs must have {self.channels} channels; got {channels}.")
@@ -182,17 +182,17 @@ class KeptModel:
 
     def networks(self):
         """Return the network of each member, in float32 whatever precision it was kept in."""
-        networks = []
-        for weights in self.members:
-            networks.append(self.network.build(torch.empty(1, self.channels), bare=True))
-            networks[-1].load_state_dict(weights)
+        inputs = torch.empty(1, self.channels)
+        networks = [self.network.build(inputs, bare=True) for _ in self.members]
+        for net, weights in zip(networks, self.members):
+            net.load_state_dict(weights)
         return networks
 
     def calibrated(self, calibrator, data, logits=None):
         """Return the same model with a calibrator fitted to it on validation data."""
         x = map_input(self.logits(data) if logits is None else logits)
-        given = {} if data.weights is None else {"sample_weight": data.weights.cpu().numpy()}
-        calibrator = calibrator.fit(x, data.outcomes.cpu().numpy(), **given)
+        y, weights = data.numbers("outcomes"), data.numbers("weights")
+        calibrator = calibrator.fit(x, y, sample_weight=weights)
         record = self.record | {"calibrated": data.digest, "rate": base_rate(data)}
         return replace(self, calibrator=calibrator, record=record)
 
@@ -204,8 +204,7 @@ class KeptModel:
 
 def base_rate(data):
     """Return the share of outcome 1 in weighted rows."""
-    weights = None if data.weights is None else data.weights.cpu().numpy()
-    return float(np.average(data.outcomes.cpu().numpy(), weights=weights))
+    return float(np.average(data.numbers("outcomes"), weights=data.numbers("weights")))
 
 
 def map_input(logits):
@@ -327,12 +326,9 @@ def _write(folder, model):
         "format": FORMAT,
         "version": __version__,
         "network": {"name": model.network.name, "settings": settings},
-        "channels": model.channels,
+        **{name: getattr(model, name) for name in _AS_IT_IS},
         "scale": model.scale and [part.flatten().tolist() for part in model.scale],
         "calibrator": model.calibrator and calibrators.to_dict(model.calibrator),
-        "size": model.size,
-        "aspect": model.aspect,
-        "record": model.record,
         "weights": [store.checksum(weights) for weights in model.members],
         "files": {path.name: _sum(path.read_bytes()) for path in sorted(folder.iterdir())},
     }
@@ -374,13 +370,10 @@ def load_model(folder):
     return KeptModel(
         network(record["network"]["name"], **record["network"]["settings"]),
         tuple(store.load(folder / name)[0] for name in members),
-        record["channels"],
-        scale and tuple(torch.tensor(part).reshape(shape) for part in scale),
-        calibrator and calibrators.from_dict(calibrator),
-        record["size"],
-        record["aspect"],
-        record["record"],
-        store.load(folder / SUMMARY)[0] if SUMMARY in record["files"] else None,
+        scale=scale and tuple(torch.tensor(part).reshape(shape) for part in scale),
+        calibrator=calibrator and calibrators.from_dict(calibrator),
+        summary=store.load(folder / SUMMARY)[0] if SUMMARY in record["files"] else None,
+        **{name: record[name] for name in _AS_IT_IS},
     )
 
 
