@@ -79,12 +79,8 @@ def run_jobs(
         was set aside.
     """
     device = device_type(device)
-    place = Place(
-        device,
-        precision_of(device),
-        check_devices(devices, device),
-        workers or (joblib.cpu_count() if device == "cpu" else devices),
-    )
+    workers = workers or (joblib.cpu_count() if device == "cpu" else devices)
+    place = Place(device, precision_of(device), check_devices(devices, device), workers)
     labels = {}
     for name, row in jobs.items() if isinstance(jobs, Mapping) else [("training", jobs)]:
         for job in row:
@@ -249,12 +245,12 @@ def _train(job, whole, work, show, fabric):
         if isinstance(loss, str):
             loss = losses.LOSSES[loss](*strength)
         solver = job.recipe.solver
-        how = {"on_epoch": None if show else lambda record: None}
+        how = {"on_epoch": None if show else lambda record: None, "keep_start": bool(job.start)}
         if solver == "sgd":  # the other is done within seconds
             how["checkpoint"] = state
-        trainer, keep = TRAINERS[solver], job.start is not None
-        train = pkgutil.resolve_name(trainer) if isinstance(trainer, str) else trainer
-        result = train(model, splits, job.recipe, loss, targets, fabric, keep_start=keep, **how)
+        train = TRAINERS[solver]
+        train = pkgutil.resolve_name(train) if isinstance(train, str) else train
+        result = train(model, splits, job.recipe, loss, targets, fabric, **how)
         if fabric.is_global_zero:
             _store(work[job], result, splits, _sums(job, work))
             for kind in ("partial", "memory"):  # also of other code, which gave up

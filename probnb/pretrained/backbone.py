@@ -72,11 +72,8 @@ class Backbone(nn.Module):
         self.body = _timm().create_model(self.name, num_classes=0)
         config = self.body.pretrained_cfg
         self.own_size = config["input_size"][1:]
-        shape = {"dtype": torch.float32, "device": "cpu"}
-        self.scale = tuple(
-            255 * torch.tensor(config[name], **shape).reshape(1, 3, 1, 1)
-            for name in ("mean", "std")
-        )
+        scale = torch.tensor([config["mean"], config["std"]], dtype=torch.float32, device="cpu")
+        self.scale = tuple(255 * scale.reshape(2, 1, 3, 1, 1))
         if not (bare or next(self.body.parameters()).is_meta):
             _fill(self.body, find_weights(backbone), config["classifier"])
         if not hasattr(self.body, "forward_intermediates"):
@@ -100,9 +97,8 @@ class Backbone(nn.Module):
 
     def _seen(self, x):
         if self.size is not None and tuple(x.shape[2:]) != (self.size, self.size):
-            x = nn.functional.interpolate(
-                x, (self.size, self.size), mode="bilinear", antialias=True
-            )
+            sides = self.size, self.size
+            x = nn.functional.interpolate(x, sides, mode="bilinear", antialias=True)
         final, maps = self.body.forward_intermediates(x, **self.options)
         parts = []
         if self.layers != "last":

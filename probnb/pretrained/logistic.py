@@ -31,15 +31,7 @@ PATIENCE = 3
 
 
 def fit_logistic(
-    model,
-    splits,
-    recipe=CONVEX,
-    loss=None,
-    targets=None,
-    fabric=None,
-    checkpoint=None,
-    on_epoch=None,
-    keep_start=False,
+    model, splits, recipe=CONVEX, loss=None, targets=None, fabric=None, on_epoch=None, **others
 ):
     """Fit a linear head for each penalty and keep the one with the lowest validation cross entropy.
 
@@ -59,7 +51,7 @@ def fit_logistic(
         The device; the precision is float32.
     on_epoch : callable, optional
         Called with the record of each penalty.
-    loss, checkpoint, keep_start
+    loss, **others
         Those of `probnb.training.loop.fit` have no meaning here, and are refused.
 
     Returns
@@ -72,7 +64,12 @@ def fit_logistic(
     ValueError
         If the data, the model or an argument is not for a convex fit.
     """
-    _check(recipe, loss, checkpoint, keep_start)
+    check_choice(recipe.solver, ("convex",), "recipe.solver")
+    given, unused = {"loss": loss, **others}, (None, False, CrossEntropy())
+    if wrong := ", ".join(name for name, value in given.items() if value not in unused):
+        raise ValueError(
+            f"{wrong} must be left alone with solver 'convex', which has no use for it."
+        )
     device = "cpu" if fabric is None else fabric.device.type
     targets, fabric = targets or Observed(), make_fabric(device, "32-true")
     splits = splits.to(fabric.device)
@@ -101,20 +98,6 @@ def fit_logistic(
         if run.epoch - run.best_epoch >= PATIENCE:
             break
     return Fit(run.best, run.logits, run.history, run.best_epoch)
-
-
-def _check(recipe, loss, checkpoint, keep_start):
-    """Refuse what a convex fit does not use."""
-    check_choice(recipe.solver, ("convex",), "recipe.solver")
-    others = {
-        "loss": loss not in (None, CrossEntropy()),
-        "checkpoint": checkpoint is not None,
-        "keep_start": keep_start,
-    }
-    if wrong := ", ".join(name for name, given in others.items() if given):
-        raise ValueError(
-            f"{wrong} must be left alone with solver 'convex', which has no use for it."
-        )
 
 
 def _fixed(targets, train):

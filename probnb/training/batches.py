@@ -68,12 +68,9 @@ def make_fabric(device="auto", precision=None, devices=1, environment=None):
         Ready for `fit`.
     """
     device = device_type(device)
-    return lightning_fabric.Fabric(
-        accelerator=device,
-        devices=devices,
-        precision=precision or precision_of(device),
-        plugins=[environment] if environment else None,
-    )
+    plugins = [environment] if environment else None
+    how = {"precision": precision or precision_of(device), "plugins": plugins}
+    return lightning_fabric.Fabric(accelerator=device, devices=devices, **how)
 
 
 def use_fast_layout(model):

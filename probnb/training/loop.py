@@ -139,9 +139,10 @@ def fit(
 
     if checkpoint is None or not run.restore(checkpoint):
         run.start(*assess(fabric, judged, splits), keep_start)
+    patience = recipe.epochs if recipe.patience is None else recipe.patience
     bar = tqdm(total=recipe.epochs, initial=run.epoch, disable=on_epoch is not None, unit="epoch")
     with bar:
-        while run.epoch < recipe.epochs and not _out_of_patience(run, recipe):
+        while run.epoch < min(recipe.epochs, run.best_epoch + patience):
             epoch, began, worked = run.epoch + 1, time.perf_counter(), time.process_time()
             predict = lambda: probabilities(predict_logits(fabric, judged, train))  # noqa: E731
             soft = targets(epoch, train, predict, recipe.seed)
@@ -280,9 +281,8 @@ def _check_model(model, data):
 
 def _make_scheduler(optimizer, recipe):
     if recipe.schedule == "plateau":
-        return torch.optim.lr_scheduler.ReduceLROnPlateau(
-            optimizer, factor=0.5, patience=recipe.plateau_patience, min_lr=1e-6
-        )
+        how = {"factor": 0.5, "patience": recipe.plateau_patience, "min_lr": 1e-6}
+        return torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **how)
     if recipe.schedule == "cosine":
         return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, recipe.epochs)
     return None
@@ -293,7 +293,3 @@ def _make_average(model, recipe):
         return None
     decay = torch.optim.swa_utils.get_ema_multi_avg_fn(recipe.averaging)
     return torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=decay, use_buffers=True)
-
-
-def _out_of_patience(run, recipe):
-    return recipe.patience is not None and run.epoch - run.best_epoch >= recipe.patience
