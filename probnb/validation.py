@@ -101,7 +101,7 @@ def check_outcomes(y, name="y_true", empty=False):
     """
     y, given = _numbers(y, name, empty)
     rule = f"{name} must hold only 0 and 1"
-    _refuse((y != 0) & (y != 1), given, rule, third_class)  # NaN as well
+    refuse_where((y != 0) & (y != 1), given, rule, third_class)  # NaN as well
     return y
 
 
@@ -128,7 +128,7 @@ def check_probabilities(p, name="y_prob", empty=False):
         If `p` is empty, not one-dimensional, or has a value that is NaN or outside [0, 1].
     """
     p, given = _numbers(p, name, empty)
-    _refuse(~((p >= 0) & (p <= 1)), given, f"{name} must hold probabilities in [0, 1]")
+    refuse_where(~((p >= 0) & (p <= 1)), given, f"{name} must hold probabilities in [0, 1]")
     return p
 
 
@@ -142,7 +142,7 @@ def check_pair(y, p, names=("y_true", "y_prob")):
 def check_weights(w, name="weights", empty=False):
     """Return weights as a float64 vector: finite, at least 0, not all 0."""
     w, given = _numbers(w, name, empty)
-    _refuse(~((w >= 0) & np.isfinite(w)), given, f"{name} must be finite and at least 0")
+    refuse_where(~((w >= 0) & np.isfinite(w)), given, f"{name} must be finite and at least 0")
     if len(w) and not w.any():
         raise ValueError(f"{name} must have a value above 0; all {len(w)} are zero.")
     return w
@@ -151,7 +151,7 @@ def check_weights(w, name="weights", empty=False):
 def check_whole(x, name):
     """Return whole numbers as a float64 vector."""
     x, given = _numbers(x, name)
-    _refuse(~(np.isfinite(x) & (x == np.rint(x))), given, f"{name} must be whole numbers")
+    refuse_where(~(np.isfinite(x) & (x == np.rint(x))), given, f"{name} must be whole numbers")
     return x
 
 
@@ -228,7 +228,7 @@ def _check_objects(values, name):
             )
 
 
-def _refuse(wrong, given, rule, hint=lambda value: ""):
+def refuse_where(wrong, given, rule, hint=lambda value: ""):
     """Raise at the first row that is wrong, with the value in its own digits."""
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -20,6 +20,7 @@ from ..validation import (
     check_probabilities,
     check_same_length,
     refuse_masked,
+    refuse_where,
 )
 from . import binning
 from .sample import check_row_weights, check_sample, weighted_mean
@@ -490,11 +491,8 @@ def check_classes(p_hat, y, names=("y_prob", "y_true")):
     p_hat, y = check_distributions(p_hat, names[0]), np.asarray(y)
     if y.shape != (len(p_hat),):
         raise ValueError(f"{names[1]} must be of shape ({len(p_hat)},); got {y.shape}.")
-    wrong = ~np.isin(y, np.arange(p_hat.shape[1]))
-    if wrong.any():
-        raise ValueError(
-            f"{names[1]} must hold outcomes 0 to {p_hat.shape[1] - 1}; got {y[wrong][0]}."
-        )
+    outcomes = np.arange(p_hat.shape[1])
+    refuse_where(~np.isin(y, outcomes), y, f"{names[1]} must hold outcomes 0 to {outcomes[-1]}")
     return p_hat, y.astype(np.int64)
 
 
@@ -512,9 +510,5 @@ def check_distributions(p, name="y_prob", least=1):
         raise ValueError(f"{name} must be of shape (n, K), K at least 2; got shape {p.shape}.")
     wrong = ~((p >= 0) & (p <= 1)).all(axis=1)
     wrong |= ~(np.abs(p.sum(axis=1) - 1) <= TOLERANCE)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"{name} must hold probabilities that sum to 1; got {p[row]} in row {row}."
-        )
+    refuse_where(wrong, p, f"{name} must hold probabilities that sum to 1")
     return p
