@@ -117,13 +117,8 @@ def face_grid(images, ages=None, columns=8):
     _, ax = plt.subplots(figsize=(7.2, 7.2 * sheet.shape[0] / sheet.shape[1]))
     for i, age in enumerate([] if ages is None else ages):
         place = i % columns * (width + gap) + gap, i // columns * (height + gap) + gap
-        ax.annotate(
-            f"{int(age)}",
-            place,
-            fontsize=8,
-            va="top",
-            bbox={"facecolor": "white", "alpha": 0.75, "pad": 1, "lw": 0},
-        )
+        box = {"facecolor": "white", "alpha": 0.75, "pad": 1, "lw": 0}
+        ax.annotate(f"{int(age)}", place, fontsize=8, va="top", bbox=box)
     ax.imshow(sheet, interpolation="nearest")
     ax.set_axis_off()
     return ax
@@ -277,15 +272,8 @@ def reliability_diagram(
     ax.bar(edges[:-1], share, 0.025, -STRIP - 0.01, align="edge", color="black", alpha=0.35)
     if corp:
         curve = IsotonicRegression(y_min=0, y_max=1).fit(p_hat, y, sample_weight=weights)
-        ax.plot(
-            curve.X_thresholds_,
-            curve.y_thresholds_,
-            color=COLOURS["vermilion"],
-            lw=1.4,
-            alpha=0.8,
-            zorder=2.5,
-            label="isotonic (no bins)",
-        )
+        style = {"color": COLOURS["vermilion"], "lw": 1.4, "alpha": 0.8, "zorder": 2.5}
+        ax.plot(curve.X_thresholds_, curve.y_thresholds_, label="isotonic (no bins)", **style)
     x, observed = table.mean_prediction, table.mean_outcome
     if interval:
         rows = np.maximum(table.effective, 1)  # against rounding, as in the next line

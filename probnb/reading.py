@@ -83,16 +83,10 @@ class Text:
         """
         names, breaks = None, 0
         try:
-            read = pd.read_csv(
-                io.TextIOWrapper(self.opened(), self.encoding, newline=""),
-                sep=self.separator,
-                header=None,
-                dtype=str,
-                na_filter=False,
-                skip_blank_lines=False,
-                skipinitialspace=True,
-                chunksize=rows,
-            )
+            stream = io.TextIOWrapper(self.opened(), self.encoding, newline="")
+            how = {"header": None, "dtype": str, "na_filter": False, "skipinitialspace": True}
+            how |= {"sep": self.separator, "skip_blank_lines": False, "chunksize": rows}
+            read = pd.read_csv(stream, **how)
             for cells in [read] if rows is None else read:
                 cells = cells.fillna("")
                 lines = pd.Index(cells.index + 1 + breaks, name="line")

@@ -342,9 +342,8 @@ def _commit():
 
 
 def _processor():
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    known = Path("/proc/cpuinfo")
+    found = (
+        re.search(r"^model name\s*: *(.*\S)", known.read_text(), re.M) if known.exists() else None
+    )
+    return found[1] if found else platform.processor() or platform.machine()

@@ -62,15 +62,9 @@ Facts = namedtuple("Facts", ["wrong", "low", "high", *COUNTS])
 least and the largest, and how many are 0; 0 or 1; not whole; outside [0, 1] by more than rounding,
 and at all; are, or as logits mean, a probability of 0 or 1."""
 
-ROLES = {
-    "y": "outcome",
-    "weight": "weight",
-    "p": "probability",
-    "path": "label",
-    "group": "label",
-    "split": "label",
-}
+ROLES = {"y": "outcome", "weight": "weight", "p": "probability"}
 """What a column of a table of outcomes may be, and what it then holds."""
+ROLES |= dict.fromkeys(("path", "group", "split"), "label")
 
 USES = {
     "weight": "how much a row counts",

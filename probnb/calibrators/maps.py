@@ -528,14 +528,8 @@ def mixture_weights(log_likelihood, weights):
         mixed = L @ v + np.finfo(float).tiny
         return v.sum() - weights @ np.log(mixed), 1 - (weights / mixed) @ L
 
-    v = minimize(
-        loss,
-        np.full(k, 1 / k),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0, None)] * k,
-        options={"ftol": 0, "gtol": 1e-13, "maxiter": 1000},
-    ).x
+    how = {"bounds": [(0, None)] * k, "options": {"ftol": 0, "gtol": 1e-13, "maxiter": 1000}}
+    v = minimize(loss, np.full(k, 1 / k), jac=True, method="L-BFGS-B", **how).x
     for _ in range(20):  # the old rule never rises, and gives the last digits
         v = v * (weights @ (L / (L @ v)[:, None]))
     return v / v.sum()

@@ -193,15 +193,11 @@ def _recipe(method, profile, settings, seed, member):
     if method.recipe.get("solver") == "convex":  # which uses nothing of a profile
         return Recipe(**method.recipe)
     shared = {k: getattr(profile, k) for k in ("batch_size", "plateau_patience", "weight_decay")}
-    usual = Recipe(
-        epochs=profile.finetune_epochs,
-        learning_rate=settings.get("finetune_learning_rate", 1e-2),
-        schedule=profile.finetune_schedule,
-        seed=seed,
-        **shared,
-    )
+    usual = Recipe(seed=seed, **shared)
     if method.start is not None:
-        return replace(usual, **method.recipe)
+        own = {"epochs": profile.finetune_epochs, "schedule": profile.finetune_schedule}
+        own["learning_rate"] = settings.get("finetune_learning_rate", 1e-2)
+        return replace(usual, **own | method.recipe)
     adversarial = profile.adversarial if method.members > 1 else 0.0
     plain = method.loss == "ce" and method.targets == "observed"
     plain = plain and not (member or adversarial or method.recipe)
@@ -209,14 +205,10 @@ def _recipe(method, profile, settings, seed, member):
     # memorise, so that nothing need be stopped and the rate falls to 0 as planned.
     endless = plain or method.targets == "resampled" or method.epoch == "last"
     endless = endless or method.recipe.get("schedule") == "cosine"  # whose end is the point
-    scratch = {
-        "epochs": profile.epochs,
-        "learning_rate": profile.learning_rate,
-        "schedule": "cosine" if method.targets == "resampled" else "plateau",
-        "patience": None if endless else profile.patience,
-        "adversarial": adversarial,
-    }
-    return replace(usual, **scratch | method.recipe)
+    own = {"epochs": profile.epochs, "learning_rate": profile.learning_rate}
+    own["schedule"] = "cosine" if method.targets == "resampled" else "plateau"
+    own["patience"] = None if endless else profile.patience
+    return replace(usual, adversarial=adversarial, **own | method.recipe)
 
 
 def sub_seed(seed, *place):

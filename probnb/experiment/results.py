@@ -104,13 +104,10 @@ def collect(jobs, fits, splits, rows=METHODS):
         "augment": [configuration(step) for step in splits.train.augment],
         "rows": {name: _described(row) for name, row in own.items()},
     }
-    return Results(
-        pd.concat(tables, ignore_index=True),
-        pd.DataFrame(chosen),
-        pd.concat(epochs, ignore_index=True),
-        tuple(name for job, name in names.items() if fits[job].stale),
-        {name: value for name, value in made.items() if value},
-    )
+    predictions, epochs = (pd.concat(each, ignore_index=True) for each in (tables, epochs))
+    foreign = tuple(name for job, name in names.items() if fits[job].stale)
+    made = {name: value for name, value in made.items() if value}
+    return Results(predictions, pd.DataFrame(chosen), epochs, foreign, made)
 
 
 def _described(row):
@@ -257,20 +254,8 @@ def write_results(directory, results, changed=None, **facts):
     return StoredRun(folder, record)
 
 
-IDENTITY = (
-    "source",
-    "digest",
-    "settings",
-    "changed",
-    "mirror",
-    "parameters",
-    "network",
-    "inputs",
-    "seed",
-    "methods",
-    "method",
-    "calibrated",
-)
+IDENTITY = ("source", "digest", "settings", "changed", "mirror", "parameters", "network", "inputs")
+IDENTITY += ("seed", "methods", "method", "calibrated")
 """What makes a run, or the model that was kept of it, another one."""
 
 
