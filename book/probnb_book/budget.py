@@ -5,8 +5,6 @@ on the mean of several labels a face and on p itself, on all faces and on fewer.
 itself leaves, no label can repair, and what two such trainings disagree about, averaging can.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import product
 

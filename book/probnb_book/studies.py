@@ -3,8 +3,6 @@
 ``python -m probnb_book train CHAPTER ...`` makes stored results again, ``--help`` says of what.
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from importlib import import_module
