@@ -232,7 +232,7 @@ def _watch(given):
     The exit status is 0 while they can be believed, 4 from the alarm on, 1 if nothing could be
     done.
     """
-    from .watch import watch_file
+    from .watch.outcomes import watch_file
 
     kind = Path(given.figure or "x.svg").suffix[1:]
     check_choice(kind, ("svg", "png", "pdf"), "figure: the ending")

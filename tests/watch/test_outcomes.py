@@ -14,7 +14,7 @@ from filelock import SoftFileLock
 from probnb.__main__ import main
 from probnb.metrics import auc, brier
 from probnb.plots import watch_over_time
-from probnb.watch import expected_scores, watch_file
+from probnb.watch.outcomes import expected_scores, watch_file
 from probnb.watch.sequential import watch
 
 matplotlib.use("agg")
