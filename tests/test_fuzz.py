@@ -6,17 +6,17 @@ at night).
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import warnings
-import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from .made import zip_of
 
 INPUTS = int(os.environ.get("PROBNB_FUZZ", "1000"))
 
@@ -99,10 +99,7 @@ def files(draw):
 
 
 def zipped(data):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("a.csv", data)
-    return out.getvalue()
+    return zip_of([("a.csv", data)])
 
 
 def sound(table):

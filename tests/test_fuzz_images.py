@@ -13,7 +13,7 @@ from probnb.images.files import list_files, open_array, read_files
 from probnb.images.folder import load_images
 from probnb.images.pictures import decode
 
-from .images.made import CONTENT, PACK, encode
+from .made import CONTENT, PACK, encode
 from .test_fuzz import fuzz
 
 RNG = np.random.default_rng(0)

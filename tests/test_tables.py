@@ -4,7 +4,6 @@ import decimal
 import gzip
 import os
 import threading
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,8 @@ import pytest
 
 from probnb.metrics import brier
 from probnb.tables import column, find_column, positive_label, read_table
+
+from .made import zip_of
 
 Y = np.array([1, 1, 0, 0, 1, 0] * 4)
 M = np.round(np.linspace(0.015, 0.985, 24), 3)
@@ -130,9 +131,7 @@ def test_broken_lines_and_headers(tmp_path):
 
 def test_what_is_no_table_is_named(tmp_path, monkeypatch):
     text = plain().to_csv(index=False).encode()
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        archive.writestr("a.csv", text)
-    refused(tmp_path, (tmp_path / "x.zip").read_bytes(), "zip archive", name="x.zip")
+    refused(tmp_path, zip_of([("a.csv", text)]), "zip archive", name="x.zip")
     refused(tmp_path, gzip.compress(text)[:-30], "end-of-stream", name="x.csv.gz")
     refused(tmp_path, plain().to_parquet()[:-30], "Parquet", name="x.parquet")
     refused(tmp_path, b"\x80\x04\x95pickle", "pickle", name="x.pkl")

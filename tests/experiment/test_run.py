@@ -30,6 +30,8 @@ from probnb.training.targets import Observed, Resampled
 from probnb_book.data.faces import load_faces
 from probnb_book.evidence import comparison_table
 
+from ..made import write_files
+
 IMAGES = [name for name in METHODS if METHODS[name].kind != "pretrained"]
 SMALL = make_profile("smoke", images=120, size=16, width=4, epochs=2, patience=1)
 
@@ -241,19 +243,14 @@ def exchanged(splits):
     return replace(splits, test=test.take(np.arange(len(test))[::-1]))
 
 
-def test_other_data_of_the_same_name_never_get_the_old_result(finished, splits):
-    jobs, _, folder = finished
-    for job in jobs["ce"]:
-        assert experiment.stored_path(job, splits, folder).exists()
-        assert not experiment.stored_path(job, exchanged(splits), folder).exists()
-
-
 def test_stored_logits_are_those_of_their_rows(finished, splits):
     jobs, _, folder = finished
-    path = experiment.stored_path(jobs["ce"][0], splits, folder)
-    assert experiment.load_fit(path, splits).val_ce
-    with pytest.raises(ValueError, match="logits of other rows"):
-        experiment.load_fit(path, exchanged(splits))
+    for job in jobs["ce"]:
+        path = experiment.stored_path(job, splits, folder)
+        assert experiment.load_fit(path, splits).val_ce
+        assert not experiment.stored_path(job, exchanged(splits), folder).exists()
+        with pytest.raises(ValueError, match="logits of other rows"):
+            experiment.load_fit(path, exchanged(splits))
 
 
 def test_every_row_has_predictions(results, splits):
@@ -447,13 +444,6 @@ FILES = sorted(
 assert {"training/loop.py", "data/inputs.py", "pretrained/logistic.py"} <= set(FILES)
 
 
-def copied(folder):
-    for name in FILES:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text((store.ROOT / name).read_text())
-    return folder
-
-
 def replaced(text, number, body):
     """The source with a statement put before those of one of its functions, or the docstring."""
     tree = ast.parse(text)
@@ -469,7 +459,7 @@ def replaced(text, number, body):
 def test_whatever_trains_is_part_of_the_fingerprint(tmp_path, name):
     """The first and the last function of every file replaced in a copy: noticed each time."""
     (job,) = planner.plan(["cape_bin"], SMALL)["cape_bin"]
-    copied(tmp_path)
+    write_files(tmp_path, {name: (store.ROOT / name).read_bytes() for name in FILES})
     before = fingerprint(job, root=tmp_path)
     assert before == fingerprint(job)
     text = (tmp_path / name).read_text()
@@ -655,6 +645,8 @@ def test_a_method_is_added_in_one_place(splits, tmp_path, monkeypatch):
     result = bootstrap(table["y"], table[["ce", "mine"]], table["p"], 20, progress=False)
     page = comparison_table(result, "linear")
     assert list(page.index) == ["CE early-stop", "Squared error"]
+    assert page.loc["CE early-stop", ("MSE_p", "paper")].split() == ["4.21", "±", "0.15"]
+    assert ("AUC", "paper") not in page.columns  # the paper has none for this scenario
     other = replace(jobs["mine"][0], loss=Squared(3.0))
     keys = {planner.job_key(job, splits) for job in (*jobs["mine"], other, *jobs["ce"])}
     assert len(keys) == 3

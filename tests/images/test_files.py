@@ -12,7 +12,7 @@ import pytest
 from probnb.images import files
 from probnb.images.files import list_files, match_names, plain_name, read_files
 
-from .made import CONTENT, PACK, member, tar_of, write_files, zip_of
+from ..made import CONTENT, PACK, member, tar_of, write_files, zip_of
 
 
 def everything(path):

@@ -20,7 +20,7 @@ from probnb.images.folder import load_images
 from probnb.images.pictures import MappedRows
 from probnb.images.predict import image_entries
 
-from .made import encode, write_files
+from ..made import encode, write_files
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -94,16 +94,20 @@ def test_table_in_other_words_and_formats(folder, table, tmp_path):
         load_images(folder, tmp_path / "x.csv", size=12, y="what")
 
 
-def test_weight_p_and_group_come_along(folder, table):
+def test_weight_p_and_group_come_along_and_what_columns_are_taken_for_is_said(folder, table):
     table["weight"], table["p"] = np.arange(N) + 1.0, np.linspace(0, 1, N)
-    table["group"] = np.arange(N) // 4
-    data = load_images(folder, table, size=12)
+    table["Group"] = np.arange(N) // 4
+    data = load_images(folder, table, size=12, group="Group")
     for part in data.parts().values():
         i = np.array([int(name[:3]) for name in part.ids])
         np.testing.assert_allclose(part.weights, i + 1)
         np.testing.assert_allclose(part.probabilities, np.linspace(0, 1, N)[i], rtol=1e-6)
         assert (part.groups == i // 4).all()
     assert data.known
+    uses = {"p": "the true probability", "weight": "how much a row counts"}
+    uses["Group"] = "what rows share"
+    told = {note for note in data.report["notes"] if note.startswith("Column ")}
+    assert told == {f"Column {name} is taken for {use}." for name, use in uses.items()}
 
 
 def test_a_folder_for_each_outcome(tmp_path, folder):
@@ -328,6 +332,9 @@ def test_groups_and_copies_stay_in_one_part(folder, table, seed):
     assert all(where[i] == where[i + 41] for i in range(0, 20, 2))
     assert all(len({where[3 * g + k] for k in range(3)}) == 1 for g in range(N // 3))
     assert any("10 images are copies of others" in note for note in data.report["notes"])
+    (folder / "001.png").write_bytes((folder / "000.png").read_bytes())
+    notes = load_images(folder, table, size=12).report["notes"]
+    assert ("sets of copies have both outcomes" in " ".join(notes)) == (Y[0] != Y[1])
 
 
 @pytest.mark.parametrize("groups", [np.arange(N) // 20, np.arange(N) // 10, np.arange(N) // 12])
@@ -359,12 +366,6 @@ def test_ones_own_division_is_kept_and_its_leaks_are_told(folder, table, caplog)
     table["split"] = np.where(np.arange(N) % 5 == 4, "test", "train")
     data = load_images(folder, table, size=12)
     assert len(data.test) == 12 and 8 <= len(data.val) <= 12
-
-
-def test_a_copy_with_the_other_outcome_is_told(folder, table):
-    (folder / "001.png").write_bytes((folder / "000.png").read_bytes())
-    data = load_images(folder, table, size=12)
-    assert any("1 sets of copies have both outcomes" in note for note in data.report["notes"])
 
 
 # The cache
@@ -452,9 +453,8 @@ def test_what_is_no_image_is_counted_and_named(tmp_path):
 
 def test_training_and_prediction_list_the_same(tmp_path):
     root = two_folders(tmp_path / "x", ["jpg"] * 30)
-    for hidden in (".ipynb_checkpoints/0-checkpoint.jpg", "__MACOSX/0/._0.jpg", "0/._2.jpg"):
-        (root / hidden).parent.mkdir(parents=True, exist_ok=True)
-        (root / hidden).write_bytes(encode(PIXELS[0], "JPEG"))
+    hidden = (".ipynb_checkpoints/0-checkpoint.jpg", "__MACOSX/0/._0.jpg", "0/._2.jpg")
+    write_files(root, dict.fromkeys(hidden, encode(PIXELS[0], "JPEG")))
     total, entries = image_entries(root)
     trained = {name for part in load_images(root, size=12).parts().values() for name in part.ids}
     assert total == 30 and {name for name, _, _ in entries} == trained
@@ -552,11 +552,8 @@ PACKED = ["cat.zip", "cat/more.zip", "all.zip/cat.zip", "cat.tar.gz", "cat.7z"]
 @pytest.mark.parametrize("layout", PACKED)
 def test_archives_among_the_images_are_named_where_nothing_else_is(layout, tmp_path):
     """They were blamed on missing folders: found 0: none."""
-    root = tmp_path / "x"
-    for kind in ("cat", "dog"):
-        place = root / layout.removeprefix("all.zip/").replace("cat", kind)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(b"PK")
+    names = (layout.removeprefix("all.zip/").replace("cat", kind) for kind in ("cat", "dog"))
+    root = write_files(tmp_path / "x", dict.fromkeys(names, b"PK"))
     root = shutil.make_archive(tmp_path / "all", "zip", root) if "all" in layout else root
     with pytest.raises(ValueError, match=r"2 \.\w+ \(unpack them\)"):
         load_images(root, size=12, positive="dog")
@@ -582,16 +579,3 @@ def test_composed_accents_name_the_same_outcome(tmp_path):
     data = load_images(root, table, size=12, positive=other)
     parts = [{*part.groups} for part in data.parts().values()]
     assert sum(map(len, parts)) == len(set.union(*parts)) == len({*table.index // 2})
-
-
-def test_what_columns_are_taken_for_is_said(folder, table):
-    """Nothing was said of any, of a truth that is none above all."""
-    table = table.assign(p=0.5, weight=1, Group=np.arange(N) // 3)
-    notes = load_images(folder, table, size=12, group="Group").report["notes"]
-    told = {note for note in notes if note.startswith("Column ")}
-    uses = {
-        "p": "the true probability",
-        "weight": "how much a row counts",
-        "Group": "what rows share",
-    }
-    assert told == {f"Column {name} is taken for {use}." for name, use in uses.items()}

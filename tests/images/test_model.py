@@ -31,7 +31,7 @@ from probnb.images.predict import at_base_rate
 from probnb.training.models import network
 from probnb_book.data.drawn_faces import drawn_faces
 
-from .made import encode, write_files
+from ..made import encode, write_files
 
 FACES, AGES = drawn_faces(48, size=24)
 Y = np.greater(AGES, np.median(AGES)).astype(int)
@@ -100,6 +100,8 @@ def test_members_are_averaged_before_calibration(tmp_path):
     model = KeptModel(spec, members, 5, scale)
     each = [KeptModel(spec, (m,), 5, scale).predict(x) for m in members]
     np.testing.assert_allclose(model.predict(x), np.mean(each, axis=0), atol=1e-12)
+    for other in (x.double(), x.numpy(), ProbabilityData(x.double(), torch.zeros(40))):
+        np.testing.assert_allclose(model.predict(other, "cpu"), model.predict(x), atol=1e-6)
     y = np.arange(40) % 2
     calibrated = model.calibrated(PlattScaling(), ProbabilityData(x, y))
     p = model.predict(x)
@@ -120,15 +122,6 @@ def test_whatever_it_was_kept_in_it_predicts_in_full_precision(model, tmp_path):
         np.testing.assert_array_equal(here, other.predict(FACES, "cpu"))
         if kind == torch.float64:  # a cast to fewer digits makes another network
             np.testing.assert_allclose(here, model.predict(FACES, "cpu"), atol=1e-6)
-
-
-def test_inputs_of_another_precision_are_taken():
-    spec = network("mlp", hidden=(8,))
-    x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    model = KeptModel(spec, (spec.build(x).state_dict(),), 5)
-    here = model.predict(x.float())
-    for other in (x, x.numpy(), ProbabilityData(x, torch.zeros(40))):
-        np.testing.assert_allclose(model.predict(other, "cpu"), here, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["model.json", "member-0.safetensors"])

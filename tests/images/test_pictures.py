@@ -10,7 +10,7 @@ from PIL import Image, ImageCms
 
 from probnb.images.pictures import decode, decode_array, open_picture
 
-from .made import encode
+from ..made import encode
 
 SIDE = 24
 RNG = np.random.default_rng(0)

@@ -1,6 +1,5 @@
 """The loader, on files written in the public layout by code that is not the loader's."""
 
-import io
 import json
 from functools import cache
 from pathlib import Path
@@ -12,14 +11,14 @@ from PIL import Image
 
 from probnb_book.data.dashcam import DashcamInputs, read_dashcam
 
+from ...made import encode
+
 GREY = (90, 90, 90)
 
 
 @cache
 def jpeg(colour, size, mode):
-    out = io.BytesIO()
-    Image.new("RGB", size, colour).convert(mode).save(out, "JPEG", quality=95)
-    return out.getvalue()
+    return encode(Image.new("RGB", size, colour).convert(mode), "JPEG", quality=95)
 
 
 def frame(folder, number, vehicles=(), colour=GREY, size=(710, 400), mode="RGB", key="label"):

@@ -1,6 +1,5 @@
 import io
 import logging
-import tarfile
 
 import numpy as np
 import pytest
@@ -16,11 +15,11 @@ from probnb_book.data import faces
 from probnb_book.data.drawn_faces import drawn_faces
 from probnb_book.data.faces import age_from_name, load_faces, read_utkface
 
+from ...made import PACK, encode, write_files
+
 
 def jpeg(colour, side=40):
-    file = io.BytesIO()
-    Image.new("RGB", (side, side), colour).save(file, "JPEG", quality=95)
-    return file.getvalue()
+    return encode(Image.new("RGB", (side, side), colour), "JPEG", quality=95)
 
 
 FILES = {f"{10 * k}_0_1_2017010{k}.jpg.chip.jpg": jpeg((20 * k, 100, 50)) for k in range(1, 8)}
@@ -28,21 +27,13 @@ FILES = {f"{10 * k}_0_1_2017010{k}.jpg.chip.jpg": jpeg((20 * k, 100, 50)) for k 
 
 @pytest.fixture
 def folder(tmp_path):
-    root = tmp_path / "UTKFace"
-    root.mkdir()
-    for name, content in reversed(FILES.items()):  # order on disk must not matter
-        (root / name).write_bytes(content)
-    return root
+    return write_files(tmp_path / "UTKFace", dict(reversed(FILES.items())))  # in any order
 
 
 @pytest.fixture
 def archive(tmp_path):
     path = tmp_path / "UTKFace.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in reversed(FILES.items()):
-            member = tarfile.TarInfo(f"UTKFace/{name}")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+    path.write_bytes(PACK["gzip"]((f"UTKFace/{name}", x) for name, x in reversed(FILES.items())))
     return path
 
 
@@ -282,12 +273,9 @@ def test_utkface_as_distributed(data_dir, request):
 # The same photograph twice
 
 
-def noise(seed, side=64, **options):
-    rng = np.random.default_rng(seed)
-    file = io.BytesIO()
-    pixels = rng.integers(0, 255, (side, side, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(file, options.pop("format", "JPEG"), **options)
-    return file.getvalue()
+def noise(seed):
+    pixels = np.random.default_rng(seed).integers(0, 255, (64, 64, 3), dtype=np.uint8)
+    return encode(pixels, "JPEG")
 
 
 def inputs_of(data):
@@ -298,9 +286,7 @@ def inputs_of(data):
 
 def test_a_photograph_in_two_folders_counts_once(tmp_path):
     for sub in ("a", "b/c"):
-        (tmp_path / "x" / sub).mkdir(parents=True)
-        for i in range(8):
-            (tmp_path / "x" / sub / f"{20 + i}_0_1_2017.jpg").write_bytes(noise(i))
+        write_files(tmp_path / "x" / sub, {f"{20 + i}_0_1_2017.jpg": noise(i) for i in range(8)})
     data = load_faces("linear", tmp_path / "x")
     assert data.report["images"] == 8 and not data.report["duplicates"]
     assert data.report["repeated"] == [f"b/c/{20 + i}_0_1_2017.jpg" for i in range(8)]
@@ -316,9 +302,8 @@ def test_identical_pixels_stay_in_one_split_however_named_and_encoded(tmp_path, 
         content = noise(i)
         (tmp_path / f"{20 + i}_0_1_2017.jpg").write_bytes(content)
         (tmp_path / f"{60 + i}_1_0_2018.jpg").write_bytes(content)  # another name, another age
-        file = io.BytesIO()
-        Image.open(io.BytesIO(content)).save(file, "PNG")
-        (tmp_path / f"{90 + i}_1_0_2019.png").write_bytes(file.getvalue())
+        again = encode(Image.open(io.BytesIO(content)))
+        (tmp_path / f"{90 + i}_1_0_2019.png").write_bytes(again)
     data = load_faces("linear", tmp_path, seed=seed)
     parts = (data.train, data.val, data.test)
     assert len(data.report["duplicates"]) == 12

@@ -5,19 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
+from probnb_book.data import rain
 from probnb_book.data.radar import MISSING, Series
-from probnb_book.data.rain import (
-    Question,
-    Turn,
-    cut_windows,
-    draw_maps,
-    draw_scenes,
-    encode,
-    find_windows,
-    simulated_splits,
-    split_days,
-    weather_splits,
-)
 
 DAY = 288  # maps of 5 minutes
 
@@ -31,7 +20,7 @@ def series(days=1, rows=8, columns=13, seed=0, drop=()):
     return Series(level.astype(np.int16)[keep], times[keep], 0.12, "test")
 
 
-ASK = Question(tile=4, wet=0.0)
+ASK = rain.Question(tile=4, wet=0.0)
 
 
 def outcomes(found):
@@ -41,7 +30,7 @@ def outcomes(found):
 def test_windows_and_outcomes_by_brute_force():
     maps = series()
     maps.maps[40, 1, 3] = MISSING  # one pixel of one map
-    found, report = find_windows(maps, ASK)
+    found, report = rain.find_windows(maps, ASK)
     expected = {}
     for t in range(DAY):
         stack = [t - 4, t - 2, t, t + 12]
@@ -68,8 +57,8 @@ def test_windows_and_outcomes_by_brute_force():
 
 
 def test_a_missing_map_breaks_every_window_that_needs_it():
-    whole, _ = find_windows(series(), ASK)
-    broken, report = find_windows(series(drop=[100]), ASK)
+    whole, _ = rain.find_windows(series(), ASK)
+    broken, report = rain.find_windows(series(drop=[100]), ASK)
     times = np.datetime64("2020-03-01T08:20") + np.array([0, 10, 20, -60]).astype("m8[m]")
     lost = np.isin(whole["times"], times)
     assert lost.any()
@@ -80,14 +69,14 @@ def test_a_missing_map_breaks_every_window_that_needs_it():
 def test_a_map_of_missing_rows_is_too_little_data():
     maps = series()
     maps.maps[100, :4] = MISSING  # the upper three areas
-    found, report = find_windows(maps, ASK)
+    found, report = rain.find_windows(maps, ASK)
     at = found["times"] == np.datetime64("2020-03-01T08:20")
     assert (found["corners"][at, 0] == 4).all()
     assert report["no data"] == 3 * 3  # as one of the three maps that are seen
 
 
 def test_windows_never_share_maps_between_days():
-    found, report = find_windows(series(days=2), ASK)
+    found, report = rain.find_windows(series(days=2), ASK)
     last = series(days=2).times
     for stack, time in zip(found["frames"], found["times"]):
         days = {str(last[k])[:10] for k in [*stack, stack[-1] + 12]}
@@ -98,7 +87,7 @@ def test_windows_never_share_maps_between_days():
 def test_wet_looks_at_the_last_map_only():
     maps = series()
     maps.maps[:150] = 0
-    found, report = find_windows(maps, ASK)
+    found, report = rain.find_windows(maps, ASK)
     assert (found["means"][:, 0] > 0).all()
     assert found["times"].min() >= maps.times[150]
     dry_now_wet_later = (maps.times < maps.times[150]) & (maps.times >= maps.times[138])
@@ -110,7 +99,7 @@ def test_a_tie_is_not_more_rain():
     maps = series()
     maps.maps[:] = 7
     maps.maps[200:] = 8
-    found, _ = find_windows(maps, ASK)
+    found, _ = rain.find_windows(maps, ASK)
     assert len(found["times"]) == 6 * (DAY // 2 - 8)  # none is left out for what came after
     assert outcomes(found).sum() == 6 * 6
 
@@ -121,19 +110,19 @@ def test_the_later_map_has_no_say_in_which_windows_are_wet():
     maps.maps[:] = 0
     maps.maps[100, 0, 0] = 80  # 0.6 mm/h on average over the area of 16 pixels
     maps.maps[112, 0, 0] = MISSING
-    found, report = find_windows(maps, Question(tile=4, wet=0.3))
+    found, report = rain.find_windows(maps, rain.Question(tile=4, wet=0.3))
     assert found["times"].tolist() == [maps.times[100].item()]
     assert report["unseen"] == 0
     later = maps.maps[112, :4, :4]
     later[:2] = MISSING  # half of what came after was not measured: nobody knows the outcome
     with pytest.raises(ValueError, match="'unseen': 1"):
-        find_windows(maps, Question(tile=4, wet=0.3))
+        rain.find_windows(maps, rain.Question(tile=4, wet=0.3))
 
 
 @given(st.floats(0, 300))
 def test_encoding_is_monotone_and_fine(rate):
-    code = int(encode(rate))
-    assert code <= int(encode(rate * 1.05 + 0.01))
+    code = int(rain.encode(rate))
+    assert code <= int(rain.encode(rate * 1.05 + 0.01))
     back = (np.exp(code / 255 * np.log1p(1e4)) - 1) / 100
     if rate < 100:
         assert abs(back - rate) <= 0.02 * (rate + 0.01)
@@ -143,9 +132,9 @@ def test_encoding_is_monotone_and_fine(rate):
 
 def test_windows_read_what_was_written():
     maps = series()
-    windows = cut_windows(maps, np.array([[0, 2, 4], [7, 9, 11]]), [[0, 4], [4, 8]], 4)
+    windows = rain.cut_windows(maps, np.array([[0, 2, 4], [7, 9, 11]]), [[0, 4], [4, 8]], 4)
     assert windows.shape == (2, 3, 4, 4)
-    np.testing.assert_array_equal(windows[1], encode(maps.maps[[7, 9, 11], 4:8, 8:12] * 0.12))
+    np.testing.assert_array_equal(windows[1], rain.encode(maps.maps[[7, 9, 11], 4:8, 8:12] * 0.12))
 
 
 @pytest.mark.parametrize(
@@ -158,8 +147,8 @@ def test_windows_read_what_was_written():
 def test_pooling_of_what_has_no_data(counts, rates):
     maps = np.array([counts], np.int16).repeat(3, 0)
     given = Series(maps, None, 0.12, "test")
-    found = cut_windows(given, np.array([[0, 1, 2]]), [[0, 0]], len(counts), size=2)
-    np.testing.assert_array_equal(found[0, 2], encode(rates))
+    found = rain.cut_windows(given, np.array([[0, 1, 2]]), [[0, 0]], len(counts), size=2)
+    np.testing.assert_array_equal(found[0, 2], rain.encode(rates))
 
 
 def test_few_days_are_dealt_so_that_each_is_tested_once():
@@ -170,42 +159,42 @@ def test_few_days_are_dealt_so_that_each_is_tested_once():
         ]
     )
     days = times.astype("M8[D]")
-    parts = [split_days(times, fold) for fold in range(5)]
+    parts = [rain.split_days(times, fold) for fold in range(5)]
     tested = [set(days[part == 2]) for part in parts]
     assert sorted(d for hand in tested for d in hand) == sorted(set(days))
     for fold, part in enumerate(parts):
         assert set(days[part == 1]) == tested[(fold + 1) % 5]
         assert not set(days[part == 0]) & (tested[fold] | tested[(fold + 1) % 5])
         assert (part == 2).sum() >= 60
-    np.testing.assert_array_equal(split_days(times, 7), parts[2])
+    np.testing.assert_array_equal(rain.split_days(times, 7), parts[2])
 
 
 def test_many_days_follow_each_other_in_time():
     times = np.datetime64("2006-01-01") + np.arange(29 * 24 * 10).astype("m8[h]")
-    part = split_days(times, fold=3)
+    part = rain.split_days(times, fold=3)
     assert (np.diff(part) >= 0).all()
     assert [(part == k).sum() for k in range(3)] == [20 * 240, 6 * 240, 3 * 240]
 
 
 def test_too_few_days():
     with pytest.raises(ValueError, match="windows of 5 days at least; got 2"):
-        split_days(np.array(["2020-01-01", "2020-01-02"], "M8[m]"))
+        rain.split_days(np.array(["2020-01-01", "2020-01-02"], "M8[m]"))
 
 
 def test_splits_are_whole_and_reproducible():
     maps = series(days=5)
-    splits = weather_splits(maps, ASK, size=2, fold=1)
-    again = weather_splits(maps, ASK, size=2, fold=1)
+    splits = rain.weather_splits(maps, ASK, size=2, fold=1)
+    again = rain.weather_splits(maps, ASK, size=2, fold=1)
     groups = [set(part.groups) for part in splits.parts().values()]
     assert not (groups[0] & groups[1] | groups[0] & groups[2] | groups[1] & groups[2])
     assert sum(map(len, splits.parts().values())) == splits.report["windows"]
     assert torch.equal(splits.test.inputs, again.test.inputs)
     assert splits.test.inputs.shape[1:] == (3, 2, 2)
     assert len(set(splits.test.ids)) == len(splits.test)
-    limited = weather_splits(maps, ASK, size=2, fold=1, limit=600)
+    limited = rain.weather_splits(maps, ASK, size=2, fold=1, limit=600)
     assert sum(map(len, limited.parts().values())) == 600
     assert limited.source != splits.source
-    assert weather_splits(maps, ASK, size=3, fold=1).source != splits.source
+    assert rain.weather_splits(maps, ASK, size=3, fold=1).source != splits.source
 
 
 @pytest.mark.parametrize(
@@ -217,7 +206,7 @@ def test_splits_are_whole_and_reproducible():
 )
 def test_nothing_to_ask(change, message):
     with pytest.raises(ValueError, match=message):
-        find_windows(series(), Question(**{"tile": 4, **change}))
+        rain.find_windows(series(), rain.Question(**{"tile": 4, **change}))
 
 
 @pytest.mark.parametrize(
@@ -225,21 +214,21 @@ def test_nothing_to_ask(change, message):
 )
 def test_settings_are_checked(change):
     with pytest.raises(ValueError, match=f"{next(iter(change))} must be"):
-        Question(**change)
+        rain.Question(**change)
 
 
 def test_turning_keeps_means_and_movement():
     x = torch.randint(0, 255, (64, 3, 5, 5), dtype=torch.uint8)
     u = torch.rand(64, 3)
-    turned = Turn()(x, u)
+    turned = rain.Turn()(x, u)
     assert torch.equal(x.float().mean((2, 3)), turned.float().mean((2, 3)))
     # All three maps alike: differences between maps turn as the maps do.
     change = x[:, 2].short() - x[:, 0].short()
-    expected = Turn()(change[:, None], u)[:, 0]
+    expected = rain.Turn()(change[:, None], u)[:, 0]
     assert torch.equal(turned[:, 2].short() - turned[:, 0].short(), expected)
     one = torch.arange(9.0).reshape(1, 1, 3, 3)
     corners = torch.tensor([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]) * 0.9
-    positions = {tuple(Turn()(one, u[None]).flatten().tolist()) for u in corners}
+    positions = {tuple(rain.Turn()(one, u[None]).flatten().tolist()) for u in corners}
     assert len(positions) == 8
 
 
@@ -247,22 +236,22 @@ def test_turning_keeps_means_and_movement():
 
 
 def test_probabilities_against_many_futures():
-    splits, futures = simulated_splits(200, 16, seed=1), 2000
+    splits, futures = rain.simulated_splits(200, 16, seed=1), 2000
     rng = np.random.default_rng(np.random.SeedSequence([1, 0x5241494E]))
-    drawn = draw_scenes(np.arange(200) // 20, rng)
+    drawn = rain.draw_scenes(np.arange(200) // 20, rng)
     last = [part.inputs[:, 2] for part in splits.parts().values()]
-    np.testing.assert_array_equal(torch.cat(last), encode(draw_maps(drawn, 0, 16)))
+    np.testing.assert_array_equal(torch.cat(last), rain.encode(rain.draw_maps(drawn, 0, 16)))
     p = torch.cat([part.probabilities for part in splits.parts().values()]).double().numpy()
     factor = np.exp(0.9 * np.random.default_rng(1).standard_normal((futures, 200)))
-    later = draw_maps(drawn, 60, 16).mean((1, 2)) * factor
-    share = (later > draw_maps(drawn, 0, 16).mean((1, 2))).mean(0)
+    later = rain.draw_maps(drawn, 60, 16).mean((1, 2)) * factor
+    share = (later > rain.draw_maps(drawn, 0, 16).mean((1, 2))).mean(0)
     error = (share - p) / np.sqrt(np.maximum(p * (1 - p), 1e-4) / futures)
     assert np.abs(error).max() < 4.5  # 200 binomial deviations
     assert kstest(error[(p > 0.02) & (p < 0.98)], "norm").pvalue > 0.01
 
 
 def test_maps_by_brute_force():
-    drawn = draw_scenes(np.arange(3), np.random.default_rng(0))
+    drawn = rain.draw_scenes(np.arange(3), np.random.default_rng(0))
     size, hours = 7, 0.5
     centres, widths, peaks, growth, wind = drawn
     pixel = (np.arange(size) + 0.5) * 95 / size
@@ -275,11 +264,11 @@ def test_maps_by_brute_force():
                     square = (x - at[0]) ** 2 + (z - at[1]) ** 2
                     bell = np.exp(-square / (2 * widths[n, k] ** 2))
                     expected[i, j] += peaks[n, k] * np.exp(hours * growth[n, k]) * bell
-        np.testing.assert_allclose(draw_maps(drawn, 30, size)[n], expected)
+        np.testing.assert_allclose(rain.draw_maps(drawn, 30, size)[n], expected)
 
 
 def test_splits_are_calibrated_by_days_and_reproducible():
-    splits, again = (simulated_splits(1200, 8, seed=3) for _ in range(2))
+    splits, again = (rain.simulated_splits(1200, 8, seed=3) for _ in range(2))
     parts = splits.parts().values()
     assert splits.known
     assert [len(part) for part in parts] == [840, 240, 120]
@@ -292,4 +281,4 @@ def test_splits_are_calibrated_by_days_and_reproducible():
     assert np.var(p) > 0.03  # there is something to tell apart
     assert (again.test.inputs == splits.test.inputs).all()
     assert (again.test.outcomes == splits.test.outcomes).all()
-    assert simulated_splits(1200, 8, seed=4).source != splits.source
+    assert rain.simulated_splits(1200, 8, seed=4).source != splits.source

@@ -174,15 +174,18 @@ def test_predictions_come_back_in_the_order_of_the_rows(monkeypatch):
 # Splits of stored slides.
 
 
-def three_parts(folder, groups):
-    for name, own in groups.items():
+GROUPS = {"train": list("aabc"), "val": list("defg"), "test": list("hijk")}
+
+
+def three_parts(folder):
+    for name, own in GROUPS.items():
         suffix = ".hdf5" if name == "val" else ".h5"
         columns = {"outcomes": [0, 1, 1, 0], "groups": np.array(own)}
         write_bags(folder / (name + suffix), bags(), **columns)
 
 
 def test_stored_slides_are_splits(tmp_path):
-    three_parts(tmp_path, {"train": list("aabc"), "val": list("defg"), "test": list("hijk")})
+    three_parts(tmp_path)
     splits = slide_splits(tmp_path)
     assert [len(part) for part in splits.parts().values()] == [4, 4, 4]
     assert splits.train.groups.tolist() == list("aabc")
@@ -200,19 +203,14 @@ def test_a_part_that_is_missing_is_named(tmp_path):
 
 
 def test_other_features_of_as_many_tiles_are_other_data(tmp_path):
-    groups = {"train": list("aabc"), "val": list("defg"), "test": list("hijk")}
-    three_parts(tmp_path, groups)
+    three_parts(tmp_path)
     before = slide_splits(tmp_path)
-    write_bags(
-        tmp_path / "train.h5",
-        [2 * bag for bag in bags()],
-        outcomes=[0, 1, 1, 0],
-        groups=np.array(groups["train"]),
-    )
+    columns = {"outcomes": [0, 1, 1, 0], "groups": np.array(GROUPS["train"])}
+    write_bags(tmp_path / "train.h5", [2 * bag for bag in bags()], **columns)
     after = slide_splits(tmp_path)
     assert len(after.train.inputs.values) == len(before.train.inputs.values)
     assert after.source != before.source
-    three_parts(tmp_path, groups)
+    three_parts(tmp_path)
     assert slide_splits(tmp_path).source == before.source
 
 
@@ -224,10 +222,17 @@ def test_columns_that_are_not_used_are_named(tmp_path):
     assert report["unused columns"] == ["train.h5/age", "val.h5/age", "test.h5/age"]
 
 
-def test_patients_that_only_some_parts_name_are_refused(tmp_path):
-    three_parts(tmp_path, {"train": list("aabc"), "val": list("defg"), "test": list("hijk")})
-    write_bags(tmp_path / "test.h5", bags(), outcomes=[0, 1, 1, 0])
-    with pytest.raises(ValueError, match="groups must be in all three files or in none"):
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({}, "groups must be in all three files or in none"),
+        ({"groups": np.array(list("hbjk"))}, "must not share a patient or slide; two have b"),
+    ],
+)
+def test_patients_of_some_parts_or_of_two_are_refused(tmp_path, groups, words):
+    three_parts(tmp_path)
+    write_bags(tmp_path / "test.h5", bags(), outcomes=[0, 1, 1, 0], **groups)
+    with pytest.raises(ValueError, match=words):
         slide_splits(tmp_path)
 
 
@@ -264,12 +269,6 @@ def test_slides_of_a_patient_share_the_truth_and_have_tiles():
     np.testing.assert_array_equal(again.inputs.values, cohort.inputs.values)
     other = simulate_slides(100, seed=1)
     assert other.source != cohort.source
-
-
-def test_stored_slides_that_share_a_patient_are_refused(tmp_path):
-    three_parts(tmp_path, {"train": list("aabc"), "val": list("defg"), "test": list("hbjk")})
-    with pytest.raises(ValueError, match="must not share a patient or slide; two have b"):
-        slide_splits(tmp_path)
 
 
 def test_few_tiles_carry_the_severity(monkeypatch):

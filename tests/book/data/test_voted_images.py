@@ -1,9 +1,7 @@
 """CIFAR-10 by its rule, and images that many people judged: the digits, CIFAR-10H and FER+."""
 
 import hashlib
-import io
 import pickle
-import tarfile
 
 import numpy as np
 import pandas as pd
@@ -14,57 +12,35 @@ from hypothesis import strategies as st
 from PIL import Image
 from torchvision.datasets import CIFAR10
 
-from probnb_book.data.voted_images import (
-    CLASSES,
-    EMOTIONS,
-    QUESTIONS,
-    cut,
-    draw_vote,
-    judge,
-    load_cifar10,
-    load_cifar10h,
-    load_ferplus,
-    load_judged_digits,
-    read_cifar10,
-    read_ferplus,
-    shrink,
-)
+from probnb_book.data import voted_images
+
+from ...made import PACK, encode, write_files
 
 SIDE = 32
 
 
 def png(value):
-    file = io.BytesIO()
-    Image.new("RGB", (SIDE, SIDE), (value, 2 * value, 255 - value)).save(file, "PNG")
-    return file.getvalue()
+    return encode(Image.new("RGB", (SIDE, SIDE), (value, 2 * value, 255 - value)))
 
 
 # The class is in the colour: image j of class k of part b has red 20 k + 4 j + b.
 FILES = {
     f"cifar10/{part}/{name}/{j:04d}.png": png(20 * k + 4 * j + b)
     for b, (part, count) in enumerate({"train": 4, "test": 3}.items())
-    for k, name in enumerate(CLASSES)
+    for k, name in enumerate(voted_images.CLASSES)
     for j in range(count)
 }
 
 
 @pytest.fixture
 def folder(tmp_path):
-    for name, content in reversed(FILES.items()):  # order on disk must not matter
-        file = tmp_path / "images" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    return tmp_path / "images" / "cifar10"
+    return write_files(tmp_path / "images", dict(reversed(FILES.items()))) / "cifar10"
 
 
 @pytest.fixture
 def archive(tmp_path):
     path = tmp_path / "cifar10.tar.gz"
-    with tarfile.open(path, "w:gz") as file:
-        for name, content in reversed(FILES.items()):
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            file.addfile(info, io.BytesIO(content))
+    path.write_bytes(PACK["gzip"](reversed(FILES.items())))  # the order must not matter
     return path
 
 
@@ -85,7 +61,7 @@ def torchvision_folder(tmp_path, monkeypatch):
         return {"data": np.stack(data), "labels": labels}
 
     train, test = write("data_batch_1", batch(0, 3)), write("test_batch", batch(1, 7))
-    meta = write("batches.meta", {"label_names": list(CLASSES)})
+    meta = write("batches.meta", {"label_names": list(voted_images.CLASSES)})
     monkeypatch.setattr(CIFAR10, "train_list", [["data_batch_1", train]])
     monkeypatch.setattr(CIFAR10, "test_list", [["test_batch", test]])
     monkeypatch.setattr(CIFAR10, "meta", CIFAR10.meta | {"md5": meta})
@@ -93,9 +69,9 @@ def torchvision_folder(tmp_path, monkeypatch):
 
 
 def test_folder_and_archive_are_the_same_images(folder, archive, tmp_path):
-    ours = read_cifar10(folder, cache_dir=tmp_path / "a")
-    theirs = read_cifar10(archive, cache_dir=tmp_path / "b")
-    again = read_cifar10(archive, cache_dir=tmp_path / "b")
+    ours = voted_images.read_cifar10(folder, cache_dir=tmp_path / "a")
+    theirs = voted_images.read_cifar10(archive, cache_dir=tmp_path / "b")
+    again = voted_images.read_cifar10(archive, cache_dir=tmp_path / "b")
     for other in (theirs, again):
         assert torch.equal(ours[0], other[0])
         assert np.array_equal(ours[1], other[1]) and np.array_equal(ours[2], other[2])
@@ -107,12 +83,12 @@ def test_folder_and_archive_are_the_same_images(folder, archive, tmp_path):
 
 
 def test_torchvisions_format_keeps_its_order(torchvision_folder):
-    images, labels, part, names, _ = read_cifar10(torchvision_folder)
+    images, labels, part, names, _ = voted_images.read_cifar10(torchvision_folder)
     assert names is None and labels.tolist() == [(k + 3) % 10 for k in range(10)] + [
         (k + 7) % 10 for k in range(10)
     ]
     assert np.array_equal(images[:, 1, 5, 5], 20 * labels + part)
-    assert read_cifar10(torchvision_folder, size=16)[0].shape == (20, 3, 16, 16)
+    assert voted_images.read_cifar10(torchvision_folder, size=16)[0].shape == (20, 3, 16, 16)
 
 
 def test_torchvisions_files_are_not_unpickled_when_they_are_not_the_published_ones(
@@ -121,31 +97,31 @@ def test_torchvisions_files_are_not_unpickled_when_they_are_not_the_published_on
     file = torchvision_folder / "test_batch"
     file.write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
     with pytest.raises(RuntimeError, match="corrupted"):
-        read_cifar10(torchvision_folder)
+        voted_images.read_cifar10(torchvision_folder)
 
 
 def test_corrupt_images_and_others_are_named(folder, tmp_path, caplog):
     (folder / "train" / "cat" / "0001.png").write_bytes(b"not an image")
     (folder / "stray.png").write_bytes(png(0))
-    _, labels, part, _, _ = read_cifar10(folder, cache_dir=tmp_path / "c")
+    _, labels, part, _, _ = voted_images.read_cifar10(folder, cache_dir=tmp_path / "c")
     assert len(labels) == 69 and part.sum() == 30
     assert "skipped 2 files: ['stray.png', 'train/cat/0001.png']" in caplog.text
 
 
 def test_what_holds_no_classes_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        read_cifar10(tmp_path / "absent")
+        voted_images.read_cifar10(tmp_path / "absent")
     with pytest.raises(
         ValueError, match=r"data_dir must hold images in train.* has 0 that can be decoded"
     ):
-        read_cifar10(tmp_path, cache_dir=tmp_path / "c")
+        voted_images.read_cifar10(tmp_path, cache_dir=tmp_path / "c")
     (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b nothing")
     with pytest.raises(ValueError, match="cannot be read as an archive"):
-        read_cifar10(tmp_path / "x.tar.gz", cache_dir=tmp_path / "c")
+        voted_images.read_cifar10(tmp_path / "x.tar.gz", cache_dir=tmp_path / "c")
 
 
 def test_class_c_has_probability_c_of_ten(archive, tmp_path):
-    splits = load_cifar10(archive, cache_dir=tmp_path / "c")
+    splits = voted_images.load_cifar10(archive, cache_dir=tmp_path / "c")
     assert [len(part) for part in splits.parts().values()] == [36, 4, 30]
     ids = np.concatenate([part.ids for part in splits.parts().values()])
     assert sorted(ids) == list(range(70))
@@ -155,22 +131,22 @@ def test_class_c_has_probability_c_of_ten(archive, tmp_path):
 
 
 def test_digits_are_there_without_data_and_their_outcomes_follow_p():
-    splits = load_cifar10(seed=2)
+    splits = voted_images.load_cifar10(seed=2)
     assert splits.train.inputs.shape == (1078, 1, 16, 16)
     y = torch.cat([part.outcomes for part in splits.parts().values()])
     p = torch.cat([part.probabilities for part in splits.parts().values()])
     assert not y[p == 0].any()
     assert abs((y - p).mean()) < 4 * float((p * (1 - p)).mean() / len(y)) ** 0.5
-    other = load_cifar10(seed=3)
+    other = voted_images.load_cifar10(seed=3)
     assert np.array_equal(splits.test.ids, other.test.ids)
     assert not splits.test.outcomes.equal(other.test.outcomes)
-    small = load_cifar10(n=100, seed=2)
+    small = voted_images.load_cifar10(n=100, seed=2)
     lookup = dict(zip(splits.train.ids, splits.train.outcomes.tolist()))
     assert [lookup[i] for i in small.train.ids] == small.train.outcomes.tolist()
 
 
 def test_simulated_people_judge_digits_with_the_same_probabilities():
-    data = load_judged_digits(seed=1)
+    data = voted_images.load_judged_digits(seed=1)
     assert data.splits.known and (data.votes["n"] == 9).all()
     share = data.votes.loc[data.splits.train.ids, "k"] / 9
     p = data.splits.train.probabilities.numpy()
@@ -191,12 +167,12 @@ def counted(tmp_path):
 
 def test_counts_meet_their_images(archive, counted, tmp_path):
     path, counts, labels = counted
-    data = load_cifar10h("cat", archive, path, cache_dir=tmp_path / "c")
+    data = voted_images.load_cifar10h("cat", archive, path, cache_dir=tmp_path / "c")
     assert [len(part) for part in data.splits.parts().values()] == [18, 4, 8]
     seen = {}
     for part in data.splits.parts().values():
         total = part.outcomes.numpy() + data.votes.loc[part.ids, "k"]
-        assert np.array_equal(total, counts[part.ids, CLASSES.index("cat")])
+        assert np.array_equal(total, counts[part.ids, voted_images.CLASSES.index("cat")])
         assert np.array_equal(data.votes.loc[part.ids, "n"], counts[part.ids].sum(1) - 1)
         seen |= dict(zip(part.ids, part.inputs[:, 0, 0, 0].int().tolist()))
     for k in range(10):  # the j-th image of class k in the original order is its file j
@@ -206,32 +182,29 @@ def test_counts_meet_their_images(archive, counted, tmp_path):
 
 def test_counts_of_other_images_are_refused(archive, counted, tmp_path):
     path, counts, labels = counted
-    cache = tmp_path / "c"
-    np.save(path / "counts.npy", counts[::-1])
-    with pytest.raises(ValueError, match="counts must be in the order of the test images"):
-        load_cifar10h("cat", archive, path, cache_dir=cache)
-    np.save(path / "counts.npy", counts[:20])
-    with pytest.raises(ValueError, match=r"shapes \(20,\) \(30,\)"):
-        load_cifar10h("cat", archive, path, cache_dir=cache)
-    np.save(path / "test_labels.npy", labels[:20])
-    with pytest.raises(ValueError, match="shape mismatch"):
-        load_cifar10h("cat", archive, path, cache_dir=cache)
-    (path / "test_labels.npy").unlink()
-    with pytest.raises(FileNotFoundError, match=r"test_labels\.npy"):
-        load_cifar10h("cat", archive, path, cache_dir=cache)
-    (path / "counts.npy").unlink()
-    with pytest.raises(FileNotFoundError, match=r"counts\.npy"):
-        load_cifar10h("cat", archive, path, cache_dir=cache)
+    for name, held, words in (
+        ("counts", counts[::-1], "counts must be in the order of the test images"),
+        ("counts", counts[:20], r"shapes \(20,\) \(30,\)"),
+        ("test_labels", labels[:20], "shape mismatch"),
+        ("test_labels", None, r"test_labels\.npy"),
+        ("counts", None, r"counts\.npy"),
+    ):
+        (path / f"{name}.npy").unlink()
+        if held is not None:
+            np.save(path / f"{name}.npy", held)
+        error = FileNotFoundError if held is None else ValueError
+        with pytest.raises(error, match=words):
+            voted_images.load_cifar10h("cat", archive, path, cache_dir=tmp_path / "c")
 
 
 def numbered(root, names):
     """Test images whose colour is the class, under the names given as (class, file)."""
-    for part in ("train", "test"):
-        for j, (label, name) in enumerate(names):
-            file = root / part / CLASSES[label] / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(png(20 * label + 2 * j % 20))
-    return root
+    contents = {
+        f"{part}/{voted_images.CLASSES[label]}/{name}": png(20 * label + 2 * j % 20)
+        for part in ("train", "test")
+        for j, (label, name) in enumerate(names)
+    }
+    return write_files(root, contents)
 
 
 def test_votes_meet_images_by_the_numbers_in_their_names(tmp_path):
@@ -246,16 +219,16 @@ def test_votes_meet_images_by_the_numbers_in_their_names(tmp_path):
         "all": lambda i: f"{i}_x.png",
     }.items():
         root = numbered(tmp_path / kind, [(labels[i], name(i)) for i in range(30)])
-        data = load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
+        data = voted_images.load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
         for part in data.splits.parts().values():
             reds = part.inputs[:, 0, 0, 0].int().numpy()
             assert (reds == 20 * labels[part.ids] + 2 * part.ids % 20).all()
     root = numbered(tmp_path / "none", [(labels[i], f"{'abc'[i // 10]}.png") for i in range(30)])
     with pytest.raises(ValueError, match=r"number of a test image in the name.*'a\.png'"):
-        load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
+        voted_images.load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
     root = numbered(tmp_path / "off", [(labels[i], f"{29 - i}.png") for i in range(30)])
     with pytest.raises(ValueError, match="the classes of data_dir's images by their numbers"):
-        load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
+        voted_images.load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
 
 
 def test_real_counts_name_the_images_own_class(data_dir):
@@ -296,7 +269,7 @@ def write_csv(folder, images, votes, split):
     pd.DataFrame({"emotion": 0, "pixels": pixels, "Usage": usage}).to_csv(
         folder / "fer2013.csv", index=False
     )
-    table = pd.DataFrame(votes, columns=EMOTIONS)
+    table = pd.DataFrame(votes, columns=voted_images.EMOTIONS)
     table.insert(0, "Usage", usage)
     table.assign(NF=0).to_csv(folder / "fer2013new.csv", index=False)
 
@@ -305,7 +278,7 @@ def test_the_published_csv_files_and_the_arrays_are_the_same_data(made, file, tm
     folder = tmp_path / "csv"
     folder.mkdir()
     write_csv(folder, *made)
-    ours, theirs = read_ferplus(file), read_ferplus(folder)
+    ours, theirs = voted_images.read_ferplus(file), voted_images.read_ferplus(folder)
     assert all(np.array_equal(a, b) for a, b in zip(ours[:3], theirs[:3]))
     assert ours[3] == theirs[3]
 
@@ -316,9 +289,9 @@ def test_copies_and_images_that_are_no_face_are_left_out(made, tmp_path):
     write_csv(tmp_path, images, votes, split)
     table = pd.read_csv(tmp_path / "fer2013new.csv")
     table.loc[5, "NF"] = 2
-    table.loc[6, list(EMOTIONS)] = 0
+    table.loc[6, list(voted_images.EMOTIONS)] = 0
     table.to_csv(tmp_path / "fer2013new.csv", index=False)
-    kept = read_ferplus(tmp_path)[0]
+    kept = voted_images.read_ferplus(tmp_path)[0]
     left = [i for i in range(ROWS) if i not in (5, 6, 30)]
     assert np.array_equal(kept, images[left])
 
@@ -326,8 +299,10 @@ def test_copies_and_images_that_are_no_face_are_left_out(made, tmp_path):
 @pytest.mark.parametrize("question", ["neutral", "negative"])
 def test_outcome_and_other_votes_answer_the_question(made, file, question):
     _, votes, split = made
-    data = load_ferplus(question, file, seed=4)
-    yes = votes[:, [EMOTIONS.index(name) for name in QUESTIONS[question]]].sum(1)
+    data = voted_images.load_ferplus(question, file, seed=4)
+    yes = votes[
+        :, [voted_images.EMOTIONS.index(name) for name in voted_images.QUESTIONS[question]]
+    ].sum(1)
     for i, part in enumerate(data.splits.parts().values()):
         assert np.array_equal(part.ids, np.flatnonzero(split == i))
         total = part.outcomes.numpy() + data.votes.loc[part.ids, "k"]
@@ -337,7 +312,7 @@ def test_outcome_and_other_votes_answer_the_question(made, file, question):
 
 
 def test_other_seeds_draw_other_votes_and_other_training_images_but_the_same_test(file):
-    first, second = (load_ferplus("neutral", file, n=8, seed=seed) for seed in (0, 1))
+    first, second = (voted_images.load_ferplus("neutral", file, n=8, seed=seed) for seed in (0, 1))
     assert np.array_equal(first.splits.test.ids, second.splits.test.ids)
     assert not np.array_equal(first.splits.train.ids, second.splits.train.ids)
     assert not first.votes["k"].equals(second.votes["k"])
@@ -346,25 +321,25 @@ def test_other_seeds_draw_other_votes_and_other_training_images_but_the_same_tes
 
 def test_shrinking_takes_the_rounded_mean_of_blocks(made):
     images = made[0]
-    small = shrink(images, 24)
+    small = voted_images.shrink(images, 24)
     assert small.shape == (ROWS, 1, 24, 24) and small.dtype == torch.uint8
     block = images[7, 10:12, 4:6].astype(float)
     assert abs(int(small[7, 0, 5, 2]) - block.mean()) <= 0.5
-    assert torch.equal(shrink(images, 48)[:, 0], torch.from_numpy(images))
+    assert torch.equal(voted_images.shrink(images, 48)[:, 0], torch.from_numpy(images))
     white = np.full((1, 48, 48), 255, np.uint8)
-    assert (shrink(white, 12) == 255).all()
+    assert (voted_images.shrink(white, 12) == 255).all()
 
 
 def test_what_is_not_ferplus_is_refused(made, file, tmp_path):
     with pytest.raises(ValueError, match=r"question must be one of neutral.*'happy'"):
-        load_ferplus("happy", file)
+        voted_images.load_ferplus("happy", file)
     with pytest.raises(ValueError, match="size must be 48, 24, 16 or 12; got 32"):
-        load_ferplus("neutral", file, size=32)
+        voted_images.load_ferplus("neutral", file, size=32)
     with pytest.raises(FileNotFoundError, match="absent"):
-        read_ferplus(tmp_path / "absent")
+        voted_images.read_ferplus(tmp_path / "absent")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"fer2013\.csv"):
-        read_ferplus(tmp_path / "empty")
+        voted_images.read_ferplus(tmp_path / "empty")
     images, votes, split = made
     for name, arrays, message in (
         ("short", {"images": images[:5]}, "short.npz must have images"),
@@ -375,7 +350,7 @@ def test_what_is_not_ferplus_is_refused(made, file, tmp_path):
         whole = {"images": images, "votes": votes, "split": split}
         np.savez(tmp_path / f"{name}.npz", **whole | arrays)
         with pytest.raises(ValueError, match=message):
-            read_ferplus(tmp_path / f"{name}.npz")
+            voted_images.read_ferplus(tmp_path / f"{name}.npz")
 
 
 def test_votes_of_other_rows_and_files_of_other_kinds_are_refused_by_name(made, tmp_path):
@@ -383,17 +358,17 @@ def test_votes_of_other_rows_and_files_of_other_kinds_are_refused_by_name(made, 
     votes = pd.read_csv(tmp_path / "fer2013new.csv")
     votes.sample(frac=1, random_state=0).to_csv(tmp_path / "fer2013new.csv", index=False)
     with pytest.raises(ValueError, match="the same images row by row, as their columns Usage"):
-        read_ferplus(tmp_path)
+        voted_images.read_ferplus(tmp_path)
     (tmp_path / "fer2013.csv").write_text("emotion,pixels,Usage\n0,1 2,Training\n0,1,Training,4\n")
     with pytest.raises(ValueError, match=r"data_dir: fer2013\.csv cannot be read: "):
-        read_ferplus(tmp_path)
+        voted_images.read_ferplus(tmp_path)
 
 
 def test_real_ferplus_has_the_published_counts(data_dir):
     path = data_dir / "ferplus.npz"
     if not path.exists():
         pytest.skip(f"no FER+ at {path}")
-    _, votes, split, _ = read_ferplus(path)
+    _, votes, split, _ = voted_images.read_ferplus(path)
     assert np.bincount(split).tolist() == [27_224, 3_275, 3_196]
     share = votes[:, 0] / votes.sum(1)
     assert abs(share.mean() - 0.31) < 0.005
@@ -410,7 +385,7 @@ def test_real_ferplus_has_the_published_counts(data_dir):
 )
 def test_one_vote_and_the_others_are_all_votes(counts):
     k, n = np.array(counts, int).reshape(-1, 2).T
-    y, k_rest, n_rest = draw_vote(k, n, seed=3)
+    y, k_rest, n_rest = voted_images.draw_vote(k, n, seed=3)
     assert np.array_equal(y + k_rest, k) and np.array_equal(n_rest, n - 1)
     assert ((k_rest >= 0) & (k_rest <= n_rest)).all()
 
@@ -419,12 +394,12 @@ def test_the_vote_is_yes_as_often_as_the_votes_are_and_independent_of_the_others
     rng = np.random.default_rng(0)
     p = rng.random(200_000)
     k = rng.binomial(5, p)
-    y, k_rest, n_rest = draw_vote(k, np.full(len(k), 5), seed=1)
+    y, k_rest, n_rest = voted_images.draw_vote(k, np.full(len(k), 5), seed=1)
     assert abs(y.mean() - k.mean() / 5) < 0.004
     residual = (y - p) * (k_rest / n_rest - p)
     assert abs(residual.mean()) < 4 * residual.std() / len(p) ** 0.5
-    again = draw_vote(k, np.full(len(k), 5), seed=1)[0]
-    other = draw_vote(k, np.full(len(k), 5), seed=2)[0]
+    again = voted_images.draw_vote(k, np.full(len(k), 5), seed=1)[0]
+    other = voted_images.draw_vote(k, np.full(len(k), 5), seed=2)[0]
     assert np.array_equal(y, again) and (y != other).any()
 
 
@@ -440,15 +415,15 @@ def test_the_vote_is_yes_as_often_as_the_votes_are_and_independent_of_the_others
 )
 def test_counts_that_cannot_be_are_refused(k, n, message):
     with pytest.raises(ValueError, match=message):
-        draw_vote(k, n)
+        voted_images.draw_vote(k, n)
 
 
 def test_rows_keep_their_numbers_and_votes_whatever_else_is_taken():
     images = torch.arange(12, dtype=torch.uint8)[:, None, None, None].expand(12, 1, 8, 8)
     k, n = np.arange(12) % 5, np.full(12, 4)
     parts = {"train": [7, 3, 5], "val": [0], "test": [11, 2]}
-    full = judge(images, k, n, parts, "made", seed=5)
-    small = judge(images, k, n, parts | {"train": [3, 7]}, "made", seed=5)
+    full = voted_images.judge(images, k, n, parts, "made", seed=5)
+    small = voted_images.judge(images, k, n, parts | {"train": [3, 7]}, "made", seed=5)
     assert full.splits.train.ids.tolist() == [7, 3, 5]
     assert full.splits.train.inputs[:, 0, 0, 0].tolist() == [7, 3, 5]
     assert full.splits.test.outcomes.equal(small.splits.test.outcomes)
@@ -460,9 +435,9 @@ def test_rows_keep_their_numbers_and_votes_whatever_else_is_taken():
 
 def test_parts_of_a_sample_are_in_proportion_and_nested():
     rows = {"train": np.arange(100), "val": np.arange(100, 130), "test": np.arange(130, 180)}
-    few, many = cut(rows, 20, 1), cut(rows, 40, 1)
+    few, many = voted_images.cut(rows, 20, 1), voted_images.cut(rows, 40, 1)
     assert [len(v) for v in few.values()] == [20, 10, 10]
     assert all(set(few[k]) <= set(many[k]) <= set(rows[k]) for k in rows)
-    assert cut(rows, None) is rows
+    assert voted_images.cut(rows, None) is rows
     with pytest.raises(ValueError, match="at most the 100 training images; got 101"):
-        cut(rows, 101)
+        voted_images.cut(rows, 101)

@@ -1,4 +1,4 @@
-"""Images, folders and archives that the tests of this folder make."""
+"""Images, folders and archives that tests make."""
 
 import bz2
 import gzip
