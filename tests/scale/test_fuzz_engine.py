@@ -12,7 +12,6 @@ import re
 import warnings
 from functools import partial
 
-import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -25,6 +24,7 @@ from probnb.report import check_table, read_predictions
 from probnb.scale import open_rows
 from probnb.tables import COUNTS, Rows, read_table
 
+pytestmark = pytest.mark.usefixtures("one_connection")
 FUZZ = int(os.environ.get("PROBNB_FUZZ", "1000"))
 NAMES = ["m", "M", "ä b", 'a "q"', "it's", "x.1", "p1", "a`b"]
 NAMES += ["file_row_number", "file_index", "c0"]
@@ -216,34 +216,6 @@ def scores(table, name):
     if hasattr(table, "engine"):
         return metrics.evaluate(table, name)
     return metrics.evaluate(table.y, table.predictions[name], table.p, table.weight)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cheap():
-    """One connection, and each question translated once: most of a small table's time."""
-    with pytest.MonkeyPatch.context() as patch:
-        cheap(patch)
-        yield
-
-
-def cheap(patch):
-    con = ibis.duckdb.connect(threads=1)
-    translated, translate, read, ask = {}, con.compile, con.read_parquet, con.raw_sql
-
-    def compile_once(expression, **settings):
-        key = expression.op()
-        if key not in translated:
-            translated[key] = translate(expression, **settings)
-        return translated[key]
-
-    patch.setattr(con, "compile", compile_once)
-    patch.setattr(con, "read_parquet", lambda path: read(path, table_name="judged"))
-    patch.setattr(
-        con,
-        "raw_sql",
-        lambda q: ask(q.replace("E V", "E OR REPLACE V") if isinstance(q, str) else q),
-    )
-    patch.setattr(ibis.duckdb, "connect", lambda **settings: con)
 
 
 @pytest.mark.parametrize("seed", range(max(30, FUZZ * 3 // 100)))
