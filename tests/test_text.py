@@ -83,19 +83,14 @@ def test_markdown_shows_it_as_it_stands(name):
     assert page.tags == {"p", "pre", "code"}
 
 
-@pytest.fixture(params=HOSTILE)
-def named(request):
-    """The name, and a table with columns, cells, groups called so."""
-    name, rng = request.param, np.random.default_rng(0)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_report_and_a_card_show_it_as_it_stands(name):
+    """Of a table with columns, cells and groups called so."""
+    rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 400)
     frame = pd.DataFrame({"y": (rng.random(400) < p).astype(int), name: p, "other": p**2})
     frame["group"] = np.where(np.arange(400) < 200, name, "b")
-    return name, frame.assign(**{f"text {name}": name})
-
-
-def test_a_report_shows_it_as_it_stands(named):
-    name, frame = named
-    table = check_table(frame)
+    table = check_table(frame.assign(**{f"text {name}": name}))
     report = make_report(table, "other", bins=5, replicates=20)
     Page(report.in_short()).check(name)
     Page(report.what_was_read()).check(f"left out: text {name} ({name!r})")
@@ -110,11 +105,6 @@ def test_a_report_shows_it_as_it_stands(named):
     axes[0].figure.canvas.draw()
     plt.close("all")
     assert axes[0].get_title(loc="left").replace(r"\$", "$").startswith(name)
-
-
-def test_a_card_shows_it_as_it_stands(named):
-    name, frame = named
-    report = make_report(check_table(frame), bins=5, replicates=20)
     mlp, record = network("mlp", hidden=(4,)), {"label": name, "source": name}
     model = KeptModel(mlp, (mlp.build(torch.zeros(2, 3)).state_dict(),), 3, record=record)
     card = model_card(model, listed([name]), None, report, f"papermill {name}")

@@ -90,14 +90,6 @@ def test_a_reader_that_has_enough_is_no_error(files, capsys, monkeypatch):
     assert capsys.readouterr().err == "Read 1,000 rows of new.csv.\n"
 
 
-def test_more_rows_than_a_batch_keep_their_order(files, tmp_path):
-    m = np.random.default_rng(0).random(300_000)
-    pd.DataFrame({"m": m, "n": range(len(m))}).to_parquet(tmp_path / "rows.parquet")
-    blocks = [*apply_map(load_map(files / "val.json"), tmp_path / "rows.parquet", "duckdb")]
-    assert len(blocks) > 1
-    assert np.concatenate([block["n"] for block in blocks]).tolist() == [*range(len(m))]
-
-
 def test_the_choice_is_that_of_the_report_and_none_where_none_gains(files, capsys, tmp_path):
     status, out, _ = run(capsys, "calibrate", files / "val.csv", tmp_path / "a.json")
     held = json.loads((tmp_path / "a.json").read_text())
@@ -113,12 +105,17 @@ def test_the_choice_is_that_of_the_report_and_none_where_none_gains(files, capsy
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
-def test_every_map_survives_its_file(tmp_path, name):
+def test_every_map_survives_its_file_and_an_engine_gives_what_memory_gives(files, tmp_path, name):
     kept = fit_map(check_table(drawn(400)[["y", "m"]]), name, 0.03)[0]
     save_map(tmp_path / "map.json", kept)
     again, x = load_map(tmp_path / "map.json"), np.linspace(0, 1, 101)
     np.testing.assert_array_equal(again.predict(x), kept.predict(x))
     assert again.rates[1] == 0.03
+    ours, theirs = (
+        pd.concat(apply_map(kept, files / "new.csv", engine))["m_calibrated"]
+        for engine in (None, "duckdb")
+    )
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_rate_alone_is_applied_by_the_engine_too(files, tmp_path):
@@ -142,9 +139,13 @@ def test_a_known_rate_gives_predictions_of_that_rate(files):
     assert np.mean((found - right) ** 2) < 0.02 * np.mean((new["m"] - right) ** 2)
 
 
-def test_an_estimated_rate_is_covered_map_and_all(monkeypatch):
-    """Of 40 intervals of 95 %, fewer than 33 would cover in one case of a thousand."""
+@pytest.fixture(autouse=True)
+def fewer(monkeypatch):
     monkeypatch.setattr(keep, "REPLICATES", 60)
+
+
+def test_an_estimated_rate_is_covered_map_and_all():
+    """Of 40 intervals of 95 %, fewer than 33 would cover in one case of a thousand."""
     covered = 0
     for k in range(40):
         rate = (0.2, 0.4, 0.8)[k % 3]
@@ -337,16 +338,6 @@ def test_an_engine_loses_no_column_without_a_word(files, tmp_path, capsys):
     assert "left out: text (absent in 2.csv and" in told and "id (text in 2.csv and absent" in told
 
 
-@pytest.mark.parametrize("name", CALIBRATORS)
-def test_an_engine_gives_what_memory_gives_bit_for_bit(files, tmp_path, name):
-    kept = fit_map(check_table(drawn(400)[["y", "m"]]), name, 0.03)[0]
-    ours, theirs = (
-        pd.concat(apply_map(kept, files / "new.csv", engine))["m_calibrated"]
-        for engine in (None, "duckdb")
-    )
-    np.testing.assert_array_equal(ours, theirs)
-
-
 def test_no_input_is_written_over(files, capsys, tmp_path):
     val, fitted, new = (files / name for name in ("val.csv", "val.json", "new.csv"))
     other, drawn_on = tmp_path / "other.json", tmp_path / "drawn.svg"
@@ -390,15 +381,6 @@ def test_what_was_read_and_left_out_is_told_beside_the_rows(files, capsys, tmp_p
     _, out, told = run(capsys, "apply", files / "val.json", tmp_path / "n.csv", *engine)
     assert out.startswith("y,m,right,m_calibrated\n")
     assert "Read 50 rows of" in told and "A column without a name is left out." in told
-
-
-def test_columns_of_some_files_alone_are_told(files, capsys, tmp_path):
-    (tmp_path / "n").mkdir()
-    drawn(50).to_csv(tmp_path / "n" / "1.csv", index=False)
-    drawn(50).assign(extra=1).to_csv(tmp_path / "n" / "2.csv", index=False)
-    asked = ("apply", files / "val.json", tmp_path / "n", "--engine", "duckdb")
-    told = "Not alike in all files, and left out: extra (text in 2.csv and absent in 1.csv)."
-    assert told in run(capsys, *asked)[2]
 
 
 @ENGINES
