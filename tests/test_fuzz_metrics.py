@@ -12,19 +12,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
+from probnb import metrics
 from probnb.calibrators import CALIBRATORS
-from probnb.metrics import (
-    METRICS,
-    bootstrap,
-    brier_decomposition,
-    ece,
-    ece_debiased,
-    ece_smooth,
-    evaluate,
-    ks_curves,
-    reliability_bins,
-    repeated_distance,
-)
 from probnb.report.gain_parts import gain_parts
 from probnb.training.cape import p_emp_bin, p_emp_kernel
 
@@ -120,18 +109,23 @@ def named_or_numbers(function, *args, may_be_nan=False, **options):
 @given(inputs())
 def test_metrics(x):
     y, p_hat, w, bins = x["y"], x["p_hat"], x["w"], x["bins"]
-    named_or_numbers(evaluate, y, p_hat, x["p"], w)
-    named_or_numbers(evaluate, y, p_hat, None, w, (x["k"], x["counts"]))
-    for metric in METRICS.values():
+    named_or_numbers(metrics.evaluate, y, p_hat, x["p"], w)
+    named_or_numbers(metrics.evaluate, y, p_hat, None, w, (x["k"], x["counts"]))
+    for metric in metrics.METRICS.values():
         named_or_numbers(metric.function, x["p"] if metric.needs_truth else y, p_hat, weights=w)
-    for function in (ece, ece_debiased, brier_decomposition, reliability_bins):
+    for function in (
+        metrics.ece,
+        metrics.ece_debiased,
+        metrics.brier_decomposition,
+        metrics.reliability_bins,
+    ):
         named_or_numbers(function, y, p_hat, bins, weights=w)
-    for function in (ece_smooth, ks_curves):
+    for function in (metrics.ece_smooth, metrics.ks_curves):
         named_or_numbers(function, y, p_hat, weights=w)
     for function in (p_emp_bin, p_emp_kernel):
         named_or_numbers(function, p_hat, y, bins, weights=w)
     options = {"replicates": 3, "groups": x["groups"], "weights": w, "progress": False}
-    named_or_numbers(bootstrap, y, {"a": p_hat, "b": x["p"]}, x["p"], **options)
+    named_or_numbers(metrics.bootstrap, y, {"a": p_hat, "b": x["p"]}, x["p"], **options)
 
 
 @FUZZ
@@ -140,7 +134,7 @@ def test_repeated_outcomes(x):
     k, counts, w, groups = x["k"], x["counts"], x["w"], x["groups"]
     for metric in ("mse_p", "kl_p"):
         options = {"metric": metric, "weights": w, "groups": groups, "may_be_nan": True}
-        named_or_numbers(repeated_distance, k, counts, x["p_hat"], **options)
+        named_or_numbers(metrics.repeated_distance, k, counts, x["p_hat"], **options)
 
 
 @FUZZ

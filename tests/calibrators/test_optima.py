@@ -10,14 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.exceptions import ConvergenceWarning
 
-from probnb.calibrators import (
-    CALIBRATORS,
-    DirichletCalibration,
-    MixNMatch,
-    PlattScaling,
-    SplineCalibration,
-    TemperatureScaling,
-)
+from probnb import calibrators
 from probnb.calibrators.base import RIDGE, fit_logistic
 from probnb.calibrators.maps import mixture_weights
 
@@ -54,14 +47,14 @@ def expectation_maximisation(L, rounds=20_000):
 def test_mixture_of_ten_rows_is_not_stopped_at_a_corner():
     s = np.array([0.19, 0.21, 0.21, -0.06, 0.15, -0.03, 0, -0.31, -0.19, 0.01])
     y = np.array([1, 1, 1, 0, 1, 0, 1, 1, 0, 1])
-    assert loss_of(MixNMatch(isotonic=False).fit(s, y), s, y) < 0.58460
+    assert loss_of(calibrators.MixNMatch(isotonic=False).fit(s, y), s, y) < 0.58460
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_mixture_of_under_confident_logits_is_the_best(seed):
     s, y = under_confident(seed)
     with warnings.catch_warnings(action="error"):
-        fit = MixNMatch(isotonic=False).fit(s, y)
+        fit = calibrators.MixNMatch(isotonic=False).fit(s, y)
     L, v = components(fit, s, y), fit.weights_
     assert v.min() >= 0 and v.sum() == pytest.approx(1, abs=1e-15)
     gain = (L / (L @ v)[:, None]).mean(axis=0)  # at most 1 at the optimum, 1 where v is above 0
@@ -94,7 +87,7 @@ def test_dirichlet_with_few_ones_reaches_its_optimum(seed):
     y = np.zeros(100, int)
     y[rng.choice(100, 2, replace=False)] = 1
     with warnings.catch_warnings(action="error"):
-        fit = DirichletCalibration(mu=0).fit(s, y)
+        fit = calibrators.DirichletCalibration(mu=0).fit(s, y)
     # the same problem in other coordinates, solved by BFGS from several starts
     A = logistic_columns(s)
     A = A / np.sqrt((A**2).mean(axis=0))
@@ -114,7 +107,7 @@ def test_a_separable_set_whose_optimum_is_out_of_reach_is_said():
     # A curve that separates rows so close to 1/2 would need coefficients of a hundred thousand.
     s = np.array([-0.02, -0.01, 0.01, 0.02])
     with pytest.warns(ConvergenceWarning, match="DirichletCalibration stops up to .* separable"):
-        DirichletCalibration(mu=0).fit(s, [1, 0, 0, 1])
+        calibrators.DirichletCalibration(mu=0).fit(s, [1, 0, 0, 1])
 
 
 def test_dirichlet_without_penalty_leaves_nothing_unsaid():
@@ -125,7 +118,7 @@ def test_dirichlet_without_penalty_leaves_nothing_unsaid():
         y = rng.permutation(np.arange(n) < rng.integers(1, n)) * 1
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            fit = DirichletCalibration(mu=0).fit(s, y)
+            fit = calibrators.DirichletCalibration(mu=0).fit(s, y)
         with np.errstate(divide="ignore"):
             odds = np.where(y == 1, -1, 1) * logit(fit.predict_proba(s)[:, 1])
         steeper = min(np.logaddexp(0, k * odds).mean() for k in (10, 1e4))
@@ -162,12 +155,12 @@ def test_the_convex_solver_reaches_its_optimum(seed, scale, n):
 
 WEIGHTED = {
     name: Kind
-    for name, Kind in CALIBRATORS.items()
+    for name, Kind in calibrators.CALIBRATORS.items()
     if name not in ("dirichlet", "mixnmatch", "spline", "venn_abers")  # the last has its own test
 } | {
-    "spline": lambda: SplineCalibration(knots=(4,)),
-    "dirichlet": lambda: DirichletCalibration(mu=0.01),  # random folds would differ
-    "mixture only": lambda: MixNMatch(isotonic=False),
+    "spline": lambda: calibrators.SplineCalibration(knots=(4,)),
+    "dirichlet": lambda: calibrators.DirichletCalibration(mu=0.01),  # random folds would differ
+    "mixture only": lambda: calibrators.MixNMatch(isotonic=False),
 }
 
 
@@ -209,10 +202,10 @@ S4, Y4 = [-1.0, 0, 1, 2], [0, 1, 0, 1]
 )
 def test_rows_and_weights_that_are_wrong_are_named(s, y, weights, message):
     with pytest.raises(ValueError, match=message):
-        PlattScaling().fit(s, y, sample_weight=weights)
+        calibrators.PlattScaling().fit(s, y, sample_weight=weights)
 
 
 def test_temperature_closed_form_with_weights():
     s, y = np.array([-1.0, -1, 1, 1]), np.array([0, 1, 0, 1])
-    fit = TemperatureScaling().fit(s, y, sample_weight=[7, 3, 2, 8])
+    fit = calibrators.TemperatureScaling().fit(s, y, sample_weight=[7, 3, 2, 8])
     assert fit.temperature_ == pytest.approx(1 / logit(15 / 20), 1e-6)

@@ -8,20 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probnb.metrics import (
-    METRICS,
-    bootstrap,
-    brier_decomposition,
-    calibration_null_band,
-    ece,
-    ece_debiased,
-    ece_smooth,
-    evaluate,
-    kl_p,
-    ks_curves,
-    mce,
-    reliability_bins,
-)
+from probnb import metrics
 from probnb.training.cape import p_emp_bin, p_emp_kernel
 
 SOME_TIMES = settings(max_examples=20)
@@ -40,17 +27,17 @@ def rows(draw, smallest=0):
 def everything(y, p_hat, p, weights=None):
     """Every number that takes weights as repeated rows."""
     with warnings.catch_warnings(action="ignore"):  # AUC of one class
-        values = evaluate(y, p_hat, p, weights)
+        values = metrics.evaluate(y, p_hat, p, weights)
     for bins in (1, 2, 5):
-        values[f"ece {bins}"] = ece(y, p_hat, bins, weights=weights)
-        values[f"plain {bins}"] = ece(y, p_hat, bins, "plain", weights=weights)
-        values[f"mce {bins}"] = mce(y, p_hat, bins, weights=weights)
-    values["smooth"] = ece_smooth(y, p_hat, weights)
-    values["other direction"] = kl_p(p, p_hat, "p_hat||p", weights)
+        values[f"ece {bins}"] = metrics.ece(y, p_hat, bins, weights=weights)
+        values[f"plain {bins}"] = metrics.ece(y, p_hat, bins, "plain", weights=weights)
+        values[f"mce {bins}"] = metrics.mce(y, p_hat, bins, weights=weights)
+    values["smooth"] = metrics.ece_smooth(y, p_hat, weights)
+    values["other direction"] = metrics.kl_p(p, p_hat, "p_hat||p", weights)
     for bins in (None, 3):
-        parts = vars(brier_decomposition(y, p_hat, bins, weights))
+        parts = vars(metrics.brier_decomposition(y, p_hat, bins, weights))
         values |= {f"{k} {bins}": v for k, v in parts.items()}
-    for k, curve in enumerate(ks_curves(y, p_hat, weights)):
+    for k, curve in enumerate(metrics.ks_curves(y, p_hat, weights)):
         values |= {f"curve {k} {i}": v for i, v in enumerate(curve)}
     return values
 
@@ -84,7 +71,7 @@ def test_constant_weights_change_no_bit(data, weight):
     weighted = everything(y, p_hat, p, np.full(len(y), weight))
     assert_equal(weighted, everything(y, p_hat, p), 0)
     w = np.full(len(y), weight)
-    assert ece_debiased(y, p_hat, 3, weights=w) == ece_debiased(y, p_hat, 3)
+    assert metrics.ece_debiased(y, p_hat, 3, weights=w) == metrics.ece_debiased(y, p_hat, 3)
     np.testing.assert_array_equal(p_emp_bin(p_hat, y, 3, w), p_emp_bin(p_hat, y, 3))
     np.testing.assert_array_equal(p_emp_kernel(p_hat, y, 4, 0.2, w), p_emp_kernel(p_hat, y, 4, 0.2))
 
@@ -95,7 +82,7 @@ def test_rows_of_weight_zero_are_not_there(data):
     y, p_hat, p, w = data
     kept = w > 0
     assert_equal(everything(y, p_hat, p, w), everything(y[kept], p_hat[kept], p[kept], w[kept]), 0)
-    assert ece_debiased(y, p_hat, 3, weights=w) == ece_debiased(
+    assert metrics.ece_debiased(y, p_hat, 3, weights=w) == metrics.ece_debiased(
         y[kept], p_hat[kept], 3, weights=w[kept]
     )
     for function in (p_emp_bin, p_emp_kernel):
@@ -107,22 +94,24 @@ def test_rows_of_weight_zero_are_not_there(data):
 
 def test_weighted_bins_by_hand():
     # half of the weight lies on the first row: two bins cut behind it
-    table = reliability_bins([1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6], 2, weights=[3, 1, 1, 1])
+    table = metrics.reliability_bins([1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6], 2, weights=[3, 1, 1, 1])
     assert table.count.tolist() == [1, 3]
     assert table.weight.tolist() == [0.5, 0.5]
     assert table.mean_outcome.tolist() == pytest.approx([1, 2 / 3])
     assert table.mean_prediction.tolist() == pytest.approx([0.1, 0.4])
     assert table.effective.tolist() == pytest.approx([1, 3])
-    assert reliability_bins([0, 1], [0.1, 0.2], 1, [3, 1]).effective[0] == pytest.approx(16 / 10)
+    assert metrics.reliability_bins([0, 1], [0.1, 0.2], 1, [3, 1]).effective[0] == pytest.approx(
+        16 / 10
+    )
 
 
 def test_bootstrap_of_whole_weights_draws_groups_of_repeated_rows():
     rng = np.random.default_rng(0)
     p = rng.random(60)
     y, p_hat, w = (rng.random(60) < p) * 1, rng.random(60).round(1), rng.integers(1, 5, 60)
-    weighted = bootstrap(y, {"a": p_hat}, p, 30, weights=w)
+    weighted = metrics.bootstrap(y, {"a": p_hat}, p, 30, weights=w)
     y_again, q_again, p_again, who = (np.repeat(v, w) for v in (y, p_hat, p, np.arange(60)))
-    repeated = bootstrap(y_again, {"a": q_again}, p_again, 30, groups=who)
+    repeated = metrics.bootstrap(y_again, {"a": q_again}, p_again, 30, groups=who)
     np.testing.assert_allclose(weighted.samples, repeated.samples, rtol=1e-12, atol=1e-12)
     pd.testing.assert_frame_equal(weighted.point, repeated.point)
 
@@ -130,33 +119,35 @@ def test_bootstrap_of_whole_weights_draws_groups_of_repeated_rows():
 def test_bootstrap_of_constant_and_of_no_weight():
     rng = np.random.default_rng(1)
     y, p_hat, days = rng.integers(0, 2, 80), rng.random(80), rng.integers(0, 9, 80)
-    plain = bootstrap(y, {"a": p_hat}, replicates=20)
-    same = bootstrap(y, {"a": p_hat}, replicates=20, weights=np.full(80, 0.3))
+    plain = metrics.bootstrap(y, {"a": p_hat}, replicates=20)
+    same = metrics.bootstrap(y, {"a": p_hat}, replicates=20, weights=np.full(80, 0.3))
     assert np.array_equal(plain.samples, same.samples)
     w = np.where(days == 4, 0, rng.random(80))
     kept = w > 0
-    whole = bootstrap(y, {"a": p_hat}, replicates=20, weights=w, groups=days)
-    part = bootstrap(y[kept], {"a": p_hat[kept]}, replicates=20, weights=w[kept], groups=days[kept])
+    whole = metrics.bootstrap(y, {"a": p_hat}, replicates=20, weights=w, groups=days)
+    part = metrics.bootstrap(
+        y[kept], {"a": p_hat[kept]}, replicates=20, weights=w[kept], groups=days[kept]
+    )
     assert np.array_equal(whole.samples, part.samples)
 
 
 def test_null_band_with_weights():
     p = np.full(400, 0.5)
-    plain = calibration_null_band(p, replicates=50)
+    plain = metrics.calibration_null_band(p, replicates=50)
     assert np.array_equal(
-        calibration_null_band(p, replicates=50, weights=np.full(400, 2)).draws, plain.draws
+        metrics.calibration_null_band(p, replicates=50, weights=np.full(400, 2)).draws, plain.draws
     )
     half = np.arange(400) < 200  # rows without weight draw nothing
     assert np.array_equal(
-        calibration_null_band(p, replicates=50, weights=half).draws,
-        calibration_null_band(p[half], replicates=50).draws,
+        metrics.calibration_null_band(p, replicates=50, weights=half).draws,
+        metrics.calibration_null_band(p[half], replicates=50).draws,
     )
-    skewed = calibration_null_band(p, replicates=500, weights=np.where(half, 9, 1))
+    skewed = metrics.calibration_null_band(p, replicates=500, weights=np.where(half, 9, 1))
     effective = (200 * 10) ** 2 / (200 * 82)
     assert skewed.mean == pytest.approx(np.sqrt(2 / np.pi / effective) / 2, rel=0.1)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", metrics.METRICS)
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -169,4 +160,4 @@ def test_null_band_with_weights():
 )
 def test_bad_weights_are_named(name, weights, message):
     with pytest.raises(ValueError, match=message):
-        METRICS[name].function([0, 1], [0.2, 0.7], weights=weights)
+        metrics.METRICS[name].function([0, 1], [0.2, 0.7], weights=weights)

@@ -66,6 +66,9 @@ def test_only_features_and_one_layer():
     splits = Splits(*(made(20, seed, features=3) for seed in range(3)), "made")
     with pytest.raises(ValueError, match="one layer"):
         fit_logistic(network("mlp", hidden=(4,)).build(splits.train.inputs), splits)
+    turned = replace(splits, train=replace(splits.train, augment=(Mirror(),)))
+    with pytest.raises(ValueError, match="as they are"):
+        trained(turned)
     one_sided = replace(splits, train=replace(splits.train, outcomes=0 * splits.train.outcomes))
     with pytest.raises(ValueError, match="training outcomes must be of both kinds; all are 0"):
         trained(one_sided)
@@ -98,13 +101,6 @@ def test_what_a_convex_fit_does_not_use_is_refused(name, given):
     with pytest.raises(ValueError, match=name):
         fit_logistic(model, splits, **given)
     assert fit_logistic(model, splits, loss=CrossEntropy()).history
-
-
-def test_augmentation_is_not_dropped():
-    data = replace(made(50, 0), augment=(Mirror(),))
-    splits = Splits(data, made(50, 1), made(50, 2), "made")
-    with pytest.raises(ValueError, match="as they are"):
-        trained(splits)
 
 
 @pytest.mark.parametrize(
