@@ -1,10 +1,14 @@
-"""Stored runs that tests make up."""
+"""Stored runs: those of the repository, and some that tests make up."""
 
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from probnb_book.claims import stored_runs
+
+from .pages import RESULTS
 
 METHODS = ("resampled", "ce_overfit", "ce", "platt", "ensemble", "ce_finetuned", "cape_bin")
 
@@ -64,3 +68,15 @@ def store_run(folder, task="linear", data="utkface", seed=0, shifts=None, n=300,
 @pytest.fixture
 def store():
     return store_run
+
+
+@pytest.fixture(scope="session")
+def best():
+    """The stored runs of the five scenarios."""
+    return {name: runs for name, runs in stored_runs([RESULTS]).items() if name != "cifar10"}
+
+
+@pytest.fixture(scope="session")
+def strong():
+    """Those that start from a pretrained network."""
+    return stored_runs([RESULTS], pretrained=True)

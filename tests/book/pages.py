@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results"
 
 
 def prose(page):

@@ -1,6 +1,5 @@
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,7 @@ from probnb_book.cifar10.tasks import (
 from probnb_book.data.voted_images import load_cifar10
 from probnb_book.storage import find_runs, read_results
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+from .pages import RESULTS
 
 TINY = make_profile("smoke", epochs=2, finetune_epochs=1, learning_rate=0.01)
 FEW = ["ce_overfit", "ce", "platt", "cape_bin"]
@@ -209,15 +208,6 @@ def test_pixels_are_kept_beside_gradients_and_are_told_from_them(faces, monkeypa
     found = differences(gradients, ["platt", "cape_bin"])
     assert set(found["seeds"]) == {2}
     assert list(found["label"]) == ["Platt, two logits", "CaPE (bin)"]
-
-
-def test_settings_fit_the_data():
-    assert task_settings("digits").images == 1_078 and task_settings("digits").size == 16
-    assert task_settings("ferplus", "cpu", epochs=5).epochs == 5
-    assert task_settings("ferplus", "cpu").learning_rate == 0.01
-    small = task_settings("ferplus", "cpu", "pixels")
-    assert (small.width, small.size, small.images) == (8, 24, 12_000)
-    assert task_settings("ferplus", "paper", "pixels").width == 64
 
 
 def test_nothing_kept_is_no_error(tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,8 +16,9 @@ from probnb_book.claims import rules, statistics
 from probnb_book.published import published
 from probnb_book.scenarios import SCENARIOS
 
+from .pages import ROOT
+
 HOLDS, OPEN, AGAINST, UNTESTABLE = rules.VERDICTS
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def told(low, high=None, seeds=3, p=0.001, **others):
@@ -192,15 +192,6 @@ def test_rows_that_claims_name_exist():
     assert "weighted_sum" in METHODS
 
 
-def test_questions_in_words():
-    assert rules.describe("gap cape ce_mean mse_p < 0 every") == "MSE_p × 100 of CaPE less CE"
-    words = rules.describe("gap temperature|platt own mse_p < 0 every")
-    assert words == (
-        "MSE_p × 100 of Temperature or Platt, two logits less the network that it changes"
-    )
-    assert "share" in rules.describe("improved ce_mean mse_p 0.05 < 0.5 skewed").lower()
-
-
 def test_checks_exist():
     tests = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
     for check in filter(None, claims.claims()["check"]):
@@ -252,14 +243,14 @@ def test_what_networks_end_at_is_asked_of_longer_trainings(tmp_path, store):
     assert "scenario linear -p epochs 60 -p" in claims._command(claim, answer.parts)
 
 
-def test_all_trainings_answer_not_those_that_validation_kept(tmp_path, store):
+def test_all_trainings_answer_not_those_that_validation_kept(tmp_path, store, monkeypatch):
     """A fine-tuning whose start was kept is one that made things worse: it counts."""
+    monkeypatch.setattr(evidence, "_read", evidence._read.__wrapped__)
     store(tmp_path)
     line = next(claims.stored_runs([tmp_path])["linear"].itertuples())
     before = statistics.of_run(line, "change", "mse_p", "cape_bin", "0.01")
     path = line.run.directory / "chosen.parquet"
     pd.read_parquet(path).assign(best_epoch=0, chosen=False).to_parquet(path, index=False)
-    rules.evidence._read.cache_clear()
     assert (
         statistics.of_run(line, "change", "mse_p", "cape_bin", "0.01")
         == before
@@ -301,9 +292,8 @@ def test_cells_in_which_cape_leads():
 
 
 @pytest.fixture(scope="module")
-def photographs():
-    runs = claims.stored_runs([ROOT / "results"])
-    return [line for task in SCENARIOS for line in runs[task].itertuples()]
+def photographs(best):
+    return [line for task in SCENARIOS for line in best[task].itertuples()]
 
 
 def test_losses_fall_early_on(photographs):

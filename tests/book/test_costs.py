@@ -1,20 +1,17 @@
 """The costs and shares of the ways to do better, on stored runs and by hand."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from probnb_book import costs, evidence
-from probnb_book.claims import stored_runs
 
-ROOT = Path(__file__).resolve().parents[2]
+from .pages import RESULTS
 
 
 @pytest.fixture(scope="module")
 def table():
-    return costs.stored([ROOT / "results"])
+    return costs.stored([RESULTS])
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +19,13 @@ def sums(table):
     return costs.shares(table).set_index(["start", "row"])
 
 
-def test_seconds_are_those_of_the_epochs_that_a_row_needs():
-    (line, *_) = stored_runs([ROOT / "results"])["linear"].itertuples()
+def test_seconds_are_those_of_the_epochs_that_a_row_needs(best):
+    (line, *_) = best["linear"].itertuples()
     results, _ = evidence.tables(line)
     epochs = results.epochs.dropna(subset="cpu_seconds").set_index(["fit", "epoch"])["cpu_seconds"]
     patience = line.run.record["settings"]["patience"]
-    best = results.chosen[results.chosen["method"] == "ce"]["best_epoch"].item()
-    ce = sum(epochs["ce", k] for k in range(1, best + patience + 1))
+    kept = results.chosen[results.chosen["method"] == "ce"]["best_epoch"].item()
+    ce = sum(epochs["ce", k] for k in range(1, kept + patience + 1))
     found = costs.seconds(line)
     assert found["ce"] == found["platt"] == pytest.approx(ce)
     assert found["ce_overfit"] == pytest.approx(found["ce"])  # the network is the same
@@ -63,11 +60,12 @@ def test_shares_of_a_table_by_hand():
     assert np.isnan([other["share"], other["skewed"]]).all()
 
 
-def test_both_starts_have_the_same_faces_and_outcomes():
-    both = [stored_runs([ROOT / "results"], pretrained) for pretrained in (False, True)]
+def test_both_starts_have_the_same_faces_and_outcomes(best, strong):
     pairs = 0
-    for scenario in ("linear", "sigmoid", "centered", "skewed", "discrete"):
-        first, second = ({r.seed: r for r in runs[scenario].itertuples()} for runs in both)
+    for scenario in best:
+        first, second = (
+            {r.seed: r for r in runs[scenario].itertuples()} for runs in (best, strong)
+        )
         for seed in first.keys() & second.keys():
             a, b = (evidence.tables(runs[seed])[1][["id", "y", "p"]] for runs in (first, second))
             pd.testing.assert_frame_equal(a, b, check_dtype=False)
@@ -75,7 +73,7 @@ def test_both_starts_have_the_same_faces_and_outcomes():
     assert pairs >= 10
 
 
-def test_what_a_row_is_compared_with(table):
+def test_what_a_row_is_compared_with(table, best):
     """A map or a fine-tuning changes one network, which is its baseline; others have the mean."""
     assert {row: evidence.baseline_of(row) for row in ("platt", "cape_bin", "ce_finetuned")} == {
         "platt": "ce",
@@ -86,34 +84,9 @@ def test_what_a_row_is_compared_with(table):
     for row in ("ensemble", "ensemble_platt", "ce_averaged", "beginning_bin", "focal"):
         assert evidence.baseline_of(row) == "ce_mean"
     own = table[table["start"] == costs.SCRATCH].set_index(["scenario", "seed", "row"])
-    (line, *_) = stored_runs([ROOT / "results"])["linear"].itertuples()
+    (line, *_) = best["linear"].itertuples()
     errors = evidence.values(line, "mse_p")
     for row, base in (("cape_bin", "ce"), ("ensemble", "ce_mean")):
         gain, percent = own.loc[("linear", line.seed, row), ["gain", "percent"]]
         assert gain == pytest.approx(errors[base] - errors[row])
         assert percent == pytest.approx(100 * (1 - errors[row] / errors[base]))
-
-
-def test_the_interval_is_over_seeds_and_not_over_scenarios():
-    """Scenarios far apart, seeds all alike: nothing varies but what nobody drew."""
-    whole = {"linear": 1.0, "skewed": 0.1}
-    rows = [
-        (s, seed, share * whole[s], whole[s])
-        for s, share in (("linear", 0.2), ("skewed", 0.8))
-        for seed in range(4)
-    ]
-    table = pd.DataFrame(rows, columns=["scenario", "seed", "gain", "whole"])
-    table = table.assign(start=costs.SCRATCH, row="ensemble", trainings=3, seconds=1)
-    found = costs.shares(table).iloc[0]
-    assert [found["share"], found["low"], found["high"]] == pytest.approx([0.5] * 3)
-
-
-def test_the_interval_of_a_ratio_knows_that_both_vary():
-    """Where gain and whole go together seed by seed, their ratio is sharper than the gain alone."""
-    rng = np.random.default_rng(0)
-    whole = rng.normal(1, 0.3, 5)
-    table = pd.DataFrame({"gain": 0.6 * whole, "whole": whole, "trainings": 3, "seconds": 1})
-    table = table.assign(start=costs.DRAWN, row="ensemble", scenario="linear", seed=range(5))
-    found = costs.shares(table)
-    found = found.iloc[0]
-    assert [found["share"], found["low"], found["high"]] == pytest.approx([0.6] * 3)

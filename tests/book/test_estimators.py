@@ -1,18 +1,13 @@
 """Estimates of the calibration error against closed forms, and the page Metrics on them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from probnb.metrics import difference, ece, ece_debiased, ece_smooth
 from probnb_book import estimators, evidence
 from probnb_book.authors import derived
-from probnb_book.claims import stored_runs
 
-from .pages import said
-
-ROOT = Path(__file__).resolve().parents[2]
+from .pages import RESULTS, said
 
 
 def wave(rng, a, k, spread=0.14, n=2329):
@@ -69,7 +64,7 @@ def test_maps_out_of_fold_find_a_shift_and_nothing_where_there_is_nothing():
 
 @pytest.fixture(scope="module")
 def table():
-    return derived([ROOT / "results"], "estimators")
+    return derived([RESULTS], "estimators")
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +72,8 @@ def found(table):
     return estimators.summary(table)
 
 
-def test_the_stored_table_is_what_the_runs_give(table):
-    line = next(stored_runs([ROOT / "results"])["discrete"].itertuples())
+def test_the_stored_table_is_what_the_runs_give(table, best):
+    line = next(best["discrete"].itertuples())
     test = evidence.tables(line)[1]
     rows = table.query("start == 'random weights' and scenario == 'discrete' and seed == 0")
     rows = rows.set_index("method")

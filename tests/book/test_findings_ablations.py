@@ -1,7 +1,5 @@
 """Guards of the sentences of book/ablations: each recomputes from results/ what a section says."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from probnb_book import evidence
 from probnb_book.ablations.study import compare, read_study
 from probnb_book.published import published
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+from .pages import RESULTS
 
 
 def found(name, base="ce", scenario="linear", n=None, **wanted):

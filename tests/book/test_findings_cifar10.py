@@ -1,7 +1,5 @@
 """Guards of the sentences of book/cifar10: each recomputes from results/ what a section says."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,10 +13,9 @@ from probnb_book.cifar10.study import differences, read_stored
 from probnb_book.published import published
 from probnb_book.storage import find_runs, read, read_results
 
-from .pages import defined
+from .pages import RESULTS, defined
 
 page = defined("cifar10")
-RESULTS = Path(__file__).resolve().parents[2] / "results"
 STORED = read_stored(RESULTS)
 PIXELS = read_stored(RESULTS, inputs="pixels")
 POINTS = ["mean", "spread", "value", "low", "high"]

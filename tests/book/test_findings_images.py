@@ -1,13 +1,10 @@
 """The sentences of the page on one's own images, held against what was measured for them."""
 
-from pathlib import Path
-
 from probnb_book.authors import derived
 
-from .pages import prose
+from .pages import RESULTS, prose
 
-ROOT = Path(__file__).resolve().parents[2]
-STUDY = derived([ROOT / "results"], "pretrained").query("study == 'own images'")
+STUDY = derived([RESULTS], "pretrained").query("study == 'own images'")
 
 
 def test_what_a_backbone_brings():

@@ -1,12 +1,12 @@
 """Guards of the sentences of book/method: twenty-one trainings, seven seeds on three machines."""
 
-from pathlib import Path
-
 import pytest
 
 from probnb_book import storage
 
-TABLE = storage.read(Path(__file__).resolve().parents[2] / "results", "machines", "method")
+from .pages import RESULTS
+
+TABLE = storage.read(RESULTS, "machines", "method")
 KEYS = ["machine", "seed", "start", "targets"]
 ERROR = TABLE.groupby([*KEYS, "epoch"])["MSE_p"].first().unstack("epoch")
 CALIBRATION, HALF, OUTCOMES = "calibration only", "every second epoch", "outcomes only"

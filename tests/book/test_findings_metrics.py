@@ -1,7 +1,5 @@
 """Each sentence of the page on metrics that tells a finding, held against the stored runs."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,13 +8,11 @@ from probnb_book import evidence, simulated_streams
 from probnb_book import metrics as study
 from probnb_book.scenarios import SCENARIOS
 
-from .pages import defined, said
-
-STORED = Path(__file__).parents[2] / "results"
+from .pages import RESULTS, defined, said
 
 
 def stored():
-    return pd.concat(study.best_runs([STORED], SCENARIOS).values())
+    return pd.concat(study.best_runs([RESULTS], SCENARIOS).values())
 
 
 @pytest.fixture(scope="module")

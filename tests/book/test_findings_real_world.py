@@ -1,7 +1,6 @@
 """Sentences of the page on real data hold only as long as the stored numbers bear them out."""
 
 from functools import cache, partial
-from pathlib import Path
 
 import pytest
 from scipy.stats import wasserstein_distance
@@ -13,11 +12,10 @@ from probnb_book.published import published
 from probnb_book.real_world import study
 
 from . import pages
+from .pages import RESULTS
 
 code = pages.defined("real_world")
 says = partial(pages.said, page="real_world")
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "results"
 DATA = {"weather": "real", "collision": "simulated", "cancer": "simulated"}
 TASKS = tuple(DATA)
 

@@ -5,7 +5,6 @@ sentence hangs on the processor.
 """
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,9 @@ import pytest
 from probnb_book import storage
 from probnb_book.theory import separability_threshold
 
-FOUND = storage.read(Path(__file__).resolve().parents[2] / "results", "machines", "findings")
+from .pages import RESULTS
+
+FOUND = storage.read(RESULTS, "machines", "findings")
 STORED = {
     run.removeprefix("findings "): dict(zip(of["name"], of["value"].map(json.loads)))
     for run, of in FOUND.query("page == 'theory'").groupby("run")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,9 @@ from probnb_book.evidence import compare
 from probnb_book.metrics import best_runs
 
 from ..browser import Browser
+from .pages import ROOT
 
-STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
+STATIC = ROOT / "book" / "_static"
 PAIRS = [("cape_bin", "ce_finetuned"), ("ensemble", "ce")]
 
 

@@ -1,13 +1,12 @@
 """Guards of what the appendix says of other processors."""
 
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 
 from probnb_book import evidence, storage
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+from .pages import RESULTS
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import copy
 import re
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -10,8 +9,10 @@ import pytest
 
 from probnb_book import method as chapter
 
+from .pages import ROOT
+
 matplotlib.use("Agg")
-BOOK = Path(__file__).parents[2] / "book" / "method.py"
+BOOK = ROOT / "book" / "method.py"
 
 
 def cells():

@@ -61,17 +61,6 @@ def test_what_stands_in_the_padding_does_not_matter(net):
     assert (other.grad[mask] != 0).any()
 
 
-def test_one_tile_has_all_the_attention(net):
-    x, mask = batch([1, 4])
-    alone = net.head(net.embed(x[:1, 0]))
-    torch.testing.assert_close(net(x, mask)[:1], alone)
-
-
-def test_repeating_every_tile_changes_nothing(net):
-    x, mask = batch([3])
-    torch.testing.assert_close(net(x.repeat(1, 4, 1), mask.repeat(1, 4)), net(x, mask))
-
-
 def test_gated_attention_by_hand(net):
     x, mask = batch([3])
     h = net.embed(x[0])
@@ -84,19 +73,6 @@ def test_gated_attention_by_hand(net):
 def test_large_scores_stay_finite(net):
     x, mask = batch([2, 5])
     assert torch.isfinite(net(1e6 * x, mask)).all()
-
-
-def test_an_empty_bag_is_refused_before_it_reaches_the_network():
-    with pytest.raises(ValueError, match="lengths must be at least 1; bag 1 has 0"):
-        Bags(np.ones((3, 2), np.float32), [3, 0])
-
-
-def test_longest_bags():
-    x, mask = batch([20_000, 1])
-    net = AttentionMIL(FEATURES, hidden=4, attention=2).double().eval()
-    with torch.no_grad():
-        both = net(x, mask)
-        torch.testing.assert_close(both[1:], net(x[1:, :1], mask[1:, :1]))
 
 
 # Frames of a camera, with a box.

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ..browser import Browser
+from .pages import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("book/_build/html", "_smoke/_build/html")
 BUILT = next((ROOT / f for f in PLACES if (ROOT / f / "index.html").exists()), None)
 PAGES = sorted(BUILT.glob("*.html")) if BUILT else []

@@ -1,23 +1,15 @@
 """Power of a paired test over seeds, against printed sample sizes, simulation and the bootstrap."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import t, ttest_1samp
 
-from probnb_book import claims, evidence
+from probnb_book import evidence
 
 from .pages import defined
 
 page = defined("appendix")
-STORED = Path(__file__).resolve().parents[2] / "results"
-
-
-@pytest.fixture(scope="module")
-def best():
-    return {s: r for s, r in claims.stored_runs([STORED]).items() if s != "cifar10"}
 
 
 @pytest.mark.parametrize(("effect", "pairs"), [(0.2, 199), (0.5, 34), (0.8, 15)])
@@ -94,12 +86,3 @@ def test_interval_of_a_deviation(monkeypatch):
     assert one["df"] == 5
     assert one["low"] / one["std"] == pytest.approx(0.6242, abs=1e-4)
     assert one["high"] / one["std"] == pytest.approx(2.4526, abs=1e-4)
-
-
-def test_table(best):
-    pairs = [("cape_bin", "ce"), ("ce", "cape_bin"), ("ce", "no row")]
-    table = page.needed({"linear": best["linear"]}, pairs)
-    assert table.index.tolist() == ["CaPE (bin) / CE early-stop", "CE early-stop / CaPE (bin)"]
-    assert table.iloc[0].equals(table.iloc[1])
-    std = page.spread({"linear": best["linear"]}).loc[("ce", "cape_bin"), "std"]
-    assert table.loc[table.index[0], "seeds for 5 %"].startswith(f"{page.seeds_needed(5, std)} [")

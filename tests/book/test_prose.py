@@ -1,11 +1,12 @@
 """A page is read by people: few numbers in its prose, and a finding has one paragraph of three."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-BOOK = Path(__file__).resolve().parents[2] / "book"
+from .pages import ROOT
+
+BOOK = ROOT / "book"
 WORD, NUMBER = re.compile(r"[A-Za-z][A-Za-z'-]+"), re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?")
 PAGES = sorted(path.stem for path in BOOK.glob("*.ipynb"))
 

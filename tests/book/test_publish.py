@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import unicodedata
 import zipfile
-from pathlib import Path
 
 import pytest
 import yaml
@@ -16,8 +15,8 @@ from probnb import __version__
 from probnb_book import publish
 
 from ..browser import CHROMIUM
+from .pages import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TOC = {
     "root": "index",
     "parts": [{"caption": "One & two", "chapters": [{"file": "first"}, {"file": "second"}]}],

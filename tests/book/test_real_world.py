@@ -2,7 +2,6 @@
 
 import ast
 from dataclasses import replace
-from pathlib import Path
 
 import h5py
 import jupytext
@@ -29,10 +28,9 @@ from probnb_book.real_world import TASKS, data_name, get_task, study
 from probnb_book.real_world import references as simple
 from probnb_book.scenarios import SCENARIOS
 
-from .pages import defined
+from .pages import ROOT, defined
 
 page = defined("real_world")
-ROOT = Path(__file__).resolve().parents[2]
 COLLISION, CANCER, WEATHER = (get_task(name) for name in ("collision", "cancer", "weather"))
 
 
@@ -367,24 +365,6 @@ def test_a_run_is_scored_with_its_kind_alone(tmp_path):
     }
     assert names == {2}
     assert study.runs_like([tmp_path / "nothing"], "weather").empty
-
-
-def test_the_table_of_scores_says_what_the_numbers_say(tmp_path):
-    rows = table()
-    scores = study.score(stored(tmp_path, [rows]), 200)
-    shown, gaps = page.score_table(scores), page.gap_table(scores)
-    skill = 100 * (1 - brier(rows["y"], rows["platt"]) / 0.25)
-    assert shown.loc["Platt, two logits", "skill"] == f"{skill:.2f}"
-    assert shown.loc["Climatology", ["skill", "Brier", "AUC"]].tolist() == [
-        "0.00",
-        "25.00",
-        "50.00",
-    ]
-    assert shown.loc["Platt, two logits", "paper"] == "19.53" and shown.loc["Forest", "paper"] == ""
-    assert gaps.loc["CE fine-tuned", "less CE early-stop"] == "+0.00 [+0.00, +0.00]"
-    told = gaps.loc["Platt, two logits", "less CE early-stop"]
-    assert told == scores.difference("platt", "ce").text()
-    assert list(shown.index[-2:]) == ["Climatology", "Forest"] and "MSE_p" not in shown
 
 
 def test_scenarios_with_the_ages_of_the_drawn_faces():

@@ -1,21 +1,18 @@
 """Tables and figures of the page of results, from runs that are made up."""
 
 import hashlib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from probnb.experiment.profiles import PROFILES
 from probnb_book import authors, evidence, storage
 from probnb_book import results as tables
 from probnb_book.claims import stored_runs
 
-from .pages import defined
+from .pages import RESULTS, ROOT, defined
 
 page = defined("appendix")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -61,50 +58,15 @@ def test_differences_and_settings(best):
     assert table["value"].iloc[0] == gap.value and table["text"].iloc[0] == gap.text()
 
 
-def test_settings_of_cape(best):
-    lines = best["linear"]
-    for run in lines["run"]:
-        run.record["settings"]["cape"] = "released"
-    one, two = (
-        setting
-        for line in lines.itertuples()
-        for setting in page.settings_of(line)
-        if setting["row"] == "CaPE (bin)"
-    )
-    assert (one["seed"], two["seed"]) == (0, 1) and one["schedule"] == "released"
-    assert [one[k] for k in ("epochs", "rate", "bins", "kept")] == ["4", "0.01", "15", "2"]
-    assert one["kept less start"] == pytest.approx(-18)
-    assert one["last less start"] == pytest.approx(-10)
-
-
-def test_shown_tables_are_whole():
-    table = pd.DataFrame({"a": ["word " * 40] * 90})
-    page = tables.show(table, words=True).data
-    assert page.count("<tr") == 91 and "..." not in page and "…" not in page
-
-
-def test_details_name_every_profile():
-    rows = pd.read_csv(ROOT / "book" / "probnb_book" / "details.csv").fillna("")
-    rows = rows.set_index("detail", drop=False)
-    told = {
-        name: rows.apply(lambda row, name=name: page.detail(row, PROFILES[name]), axis=1)
-        for name in ("cpu", "paper")
-    }
-    assert told["cpu"]["Batch size"] == "128"
-    assert told["paper"]["Image size (pixels)"] == "200 × 200"
-    assert "by default" in told["cpu"]["Augmentation"]
-    assert not any(column.str.contains("{", regex=False).any() for column in told.values())
-
-
 def test_derived_numbers_are_recomputed_and_recorded(data_dir):
     folder = data_dir / "authors-predictions"
     for name, compute in (
         ("authors-predictions", authors.authors_scores),
         ("authors-gains", authors.authors_gains),
     ):
-        stored = authors.derived([ROOT / "results"], name)
+        stored = authors.derived([RESULTS], name)
         pd.testing.assert_frame_equal(stored, compute(folder), atol=2e-6)
-        record = storage.records(ROOT / "results", "derived")[name]
+        record = storage.records(RESULTS, "derived")[name]
         for file, digest in record["sha256"].items():
             assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest
         assert {"command", "version", "commit", "date"} <= set(record)

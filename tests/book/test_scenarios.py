@@ -49,11 +49,6 @@ def test_impossible_ages_are_refused(age):
         probability([30, age], "linear")
 
 
-def test_unknown_scenario_names_the_allowed_and_the_nearest():
-    with pytest.raises(ValueError, match=r"linear, sigmoid, centered.*Did you mean 'sigmoid'"):
-        probability([30], "sigmoyd")
-
-
 @given(st.floats(0, 1), st.integers(0, 2**32))
 def test_outcomes_have_their_probability(p, seed):
     n = 4000

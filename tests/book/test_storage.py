@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,8 @@ import pytest
 from probnb import store
 from probnb_book import storage
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+from .pages import RESULTS
+
 STUDIES = sorted(path.stem for path in RESULTS.glob("*.parquet"))
 
 

@@ -1,5 +1,7 @@
 """Every allowed choice of rows gives a page, whose words are about stored seeds."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ def page(tmp_path_factory):
     plt.switch_backend("Agg")
     given = {**SMALL, "replicates": 20, "device": "cpu", "results_dir": str(folder)}
 
+    @cache
     def page_of(methods):
         try:
             return run("synthetic", methods=methods, **given)

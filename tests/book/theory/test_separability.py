@@ -55,17 +55,6 @@ def test_threshold_equals_its_definition(gamma):
     assert separability_threshold(gamma) == pytest.approx(best.fun, abs=1e-8)
 
 
-def test_inner_expectation_by_sampling():
-    # the definition itself, E(tV - Z)_+^2 with sampled outcomes, never falls below the threshold
-    rng = np.random.default_rng(0)
-    x, z = rng.standard_normal((2, 200_000))
-    v = x * np.where(rng.random(len(x)) < expit(2 * x), 1, -1)
-    values = [np.maximum(t * v - z, 0) ** 2 for t in np.linspace(-2, 0, 21)]
-    means = np.array([value.mean() for value in values])
-    error = values[int(means.argmin())].std() / np.sqrt(len(x))
-    assert means.min() == pytest.approx(separability_threshold(2.0), abs=3 * error + 1e-3)
-
-
 @pytest.mark.parametrize("gamma", [0.0, 1.0, 2.0])
 def test_simulation_crosses_one_half_at_the_threshold(gamma):
     p, share = 240, {}
