@@ -41,14 +41,15 @@ run: $(STAMP)
 	$(BIN)/python -m probnb_book publish page out.ipynb
 
 # The book executes every notebook, here at the size of a test, in a store and a build folder of their
-# own (_smoke); what fails or warns ends it. That nbval does too is seen by one of them.
+# own (_smoke); what fails or warns ends it. That nbval does too is seen by one of them. A file's
+# tests go to one process, so that what they share is made once.
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(SMOKE) $(BIN)/pytest -q --nbval-lax --nbval-current-env book/evaluate.ipynb
 	$(SMOKE) $(BIN)/jupyter-book build book/ -W --keep-going --all --path-output _smoke
-	$(QUIET) $(BIN)/pytest -rs -n $(CORES)
+	$(QUIET) $(BIN)/pytest -rs -n $(CORES) --dist loadfile
 
 # Every page at its usual size as other processors compute it; fails on an error, or on a verdict
 # that differs. MACHINES="..." names others: see book/probnb_book/anywhere.py.
