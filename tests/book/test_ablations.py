@@ -19,6 +19,17 @@ SMALL = replace(settings_of("smoke"), epochs=3, finetune_epochs=1, images=100)
 HOW = {"device": "cpu", "workers": 1, "progress": False}
 
 
+@pytest.fixture(scope="module")
+def splits():
+    return load_faces("linear", size=SMALL.size, n=SMALL.images)
+
+
+@pytest.fixture(scope="module")
+def fits(tmp_path_factory):
+    """Where trainings of these images lie, so that each is done once."""
+    return tmp_path_factory.mktemp("fits")
+
+
 def made_up(name, scenarios=("linear",), seeds=SEEDS, n=(100,)):
     """A table of a study whose rows differ by known amounts, with noise that seeds share."""
     rng = np.random.default_rng(len(name))
@@ -125,19 +136,18 @@ def test_labels_drawn_afresh_are_never_those_of_the_data():
         assert (drawn == splits.train.outcomes).all(1).float().mean() < 0.8
 
 
-def test_costs_are_counted_in_images_seen(tmp_path):
+def test_costs_are_counted_in_images_seen(splits, fits):
     rows = {name: STUDIES["targets"][name] for name in ("ce", "ensemble", "crossfit")}
     few = replace(rows["crossfit"].method, folds=2, repeats=1)
     rows["crossfit"] = replace(rows["crossfit"], method=few)
-    splits = load_faces("linear", size=16, n=100)
-    table = study.run_rows(rows, splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    table = study.run_rows(rows, splits, SMALL, 0, fits, **HOW).set_index("row")
     assert table.loc["ce", "cost"] == 1
     jobs = plan(list(rows), SMALL, rows={name: row.method for name, row in rows.items()})
     every = list(dict.fromkeys(s for row in jobs.values() for j in row for s in lineage(j)))
-    fits = run_jobs(every, splits, tmp_path, **HOW)
-    ce = fits[jobs["ce"][0]]
+    done = run_jobs(every, splits, fits, **HOW)
+    ce = done[jobs["ce"][0]]
     unit = min(len(ce.history) - 1, ce.best_epoch + SMALL.patience)
-    epochs = lambda job: len(fits[job].history) - 1  # noqa: E731
+    epochs = lambda job: len(done[job].history) - 1  # noqa: E731
     others = sum(epochs(job) for job in jobs["ensemble"][1:])
     assert table.loc["ensemble", "cost"] == pytest.approx((unit + others) / unit)
     (student,) = jobs["crossfit"]
@@ -147,8 +157,7 @@ def test_costs_are_counted_in_images_seen(tmp_path):
     assert table.loc["crossfit", "cost"] == pytest.approx(expected)
 
 
-def test_augmented_rows_are_trained_on_changed_faces():
-    splits = load_faces("linear", size=16, n=100)
+def test_augmented_rows_are_trained_on_changed_faces(splits):
     changed = study.with_augmentation(splits)
     (job,) = plan(["ce"], settings_of("smoke"))["ce"]
     assert job_key(job, splits) != job_key(job, changed)
@@ -174,27 +183,25 @@ def test_three_outcomes_are_kept_like_any_other_training(tmp_path, monkeypatch):
     assert (table["label"] == [row.method.label for row in special.SEVERAL.values()]).all()
 
 
-def test_members_are_calibrated_before_they_are_averaged(tmp_path):
+def test_members_are_calibrated_before_they_are_averaged(splits, fits):
     rows = {name: STUDIES["ensembles"][name] for name in ("ensemble_platt", "ensemble_members")}
-    splits = load_faces("linear", size=16, n=100)
-    table = study.run_rows(rows, splits, SMALL, 0, tmp_path, **HOW).set_index("row")
-    fits = run_jobs(plan(["ensemble"], SMALL)["ensemble"], splits, tmp_path, **HOW).values()
-    z = [[f.logits[f"best_{k}"].double().numpy() for k in ("val", "test")] for f in fits]
+    table = study.run_rows(rows, splits, SMALL, 0, fits, **HOW).set_index("row")
+    done = run_jobs(plan(["ensemble"], SMALL)["ensemble"], splits, fits, **HOW).values()
+    z = [[f.logits[f"best_{k}"].double().numpy() for k in ("val", "test")] for f in done]
     p_hat = [special.platt(val, splits.val.outcomes.numpy(), test) for val, test in z]
     error = np.mean((np.mean(p_hat, axis=0) - splits.test.probabilities.numpy()) ** 2)
     assert table.loc["ensemble_members", "mse_p"] == pytest.approx(error)
     assert table.loc["ensemble_platt", "mse_p"] != pytest.approx(error)
 
 
-def test_a_row_can_be_one_member_and_what_starts_from_it(tmp_path):
-    splits = load_faces("linear", size=16, n=100)
+def test_a_row_can_be_one_member_and_what_starts_from_it(splits, fits):
     names = [f"{row}, CE {k}" for k in (1, 2) for row in ("ce", "ce_finetuned")]
     rows = {name: STUDIES["starts"][name] for name in (*names, "ce, CE 3")}  # of two members
-    table = study.run_rows(rows, splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+    table = study.run_rows(rows, splits, SMALL, 0, fits, **HOW).set_index("row")
     assert list(table.index) == names and SMALL.members == 2
     p = splits.test.probabilities.numpy()
     for k, job in enumerate(plan(["ensemble"], SMALL)["ensemble"], 1):
-        fit = run_jobs([job], splits, tmp_path, **HOW)[job]
+        fit = run_jobs([job], splits, fits, **HOW)[job]
         p_hat = fit.logits["best_test"].double().softmax(1)[:, 1].numpy()
         assert table.loc[f"ce, CE {k}", "mse_p"] == pytest.approx(np.mean((p_hat - p) ** 2))
         tuned = replace(rows[f"ce_finetuned, CE {k}"].method, members=k)
@@ -217,8 +224,7 @@ def test_stopping_rules_by_hand():
     assert chosen["val CE"] == 2 and chosen["val CE after Platt"] == 4 and chosen["last"] == 4
 
 
-def test_reversal_judges_every_epoch_of_the_same_trainings(monkeypatch):
-    splits = load_faces("linear", size=SMALL.size, n=SMALL.images, seed=0)
+def test_reversal_judges_every_epoch_of_the_same_trainings(splits):
     table = special.run_reversal(splits, SMALL, 0, "cpu", members=2)
     assert table["row"].is_unique and set(table["label"]) == set(special.KINDS)
     every = replace(METHODS["ce_averaged"], members=2)
@@ -264,19 +270,17 @@ def test_what_a_function_of_the_old_logit_says_of_a_change():
     assert special.within(z, z + 2 * noise) == pytest.approx(4, abs=0.3)
 
 
-def test_steps_start_where_early_stopping_ended(tmp_path):
-    splits = load_faces("linear", size=SMALL.size, n=SMALL.images, seed=0)
-    table = special.run_steps(splits, SMALL, 0, tmp_path, **HOW).set_index("row")
+def test_steps_start_where_early_stopping_ended(splits, fits):
+    table = special.run_steps(splits, SMALL, 0, fits, **HOW).set_index("row")
     assert list(table.index) == ["start", "averaged weights", *special.STEPS]
     assert np.isnan(table.loc["start", "share"]) and (table["grouping"] > 0).all()
     (ce,) = plan(["ce"], SMALL, 0)["ce"]
-    kept = run_jobs([ce], splits, tmp_path, **HOW)[ce]
+    kept = run_jobs([ce], splits, fits, **HOW)[ce]
     assert table.loc["start", "mse_p"] == pytest.approx(kept.history[kept.best_epoch]["mse_p"])
 
 
-def test_first_targets_have_the_mean_of_the_outcomes(tmp_path):
-    splits = load_faces("linear", size=16, n=100)
-    table = special.first_targets(splits, SMALL, 0, tmp_path, "cpu")
+def test_first_targets_have_the_mean_of_the_outcomes(splits, fits):
+    table = special.first_targets(splits, SMALL, 0, fits, "cpu")
     for _, part in table.groupby("network"):
         assert part["p_emp"].mean() == pytest.approx(splits.train.outcomes.numpy().mean())
         assert part["p_emp"].nunique() <= 15
