@@ -162,14 +162,6 @@ def test_bad_paths(frame, tmp_path):
         read_predictions(tmp_path / "b.csv", columns="new")
 
 
-def test_paths_from_the_book_and_from_the_project(frame, tmp_path, monkeypatch):
-    (tmp_path / "book").mkdir()
-    frame.to_csv(tmp_path / "mine.csv", index=False)
-    for folder in (tmp_path, tmp_path / "book"):
-        monkeypatch.chdir(folder)
-        assert len(read_predictions("mine.csv").y) == 400
-
-
 @pytest.mark.parametrize("name", ["", "Unnamed: 0", "index", "id", "ID", "row_id", "nr", "k"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_an_index_is_not_judged(tmp_path, name, first):
