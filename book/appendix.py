@@ -36,8 +36,8 @@ import seaborn as sns
 
 from probnb.methods import METHODS
 from probnb.metrics import METRICS, holm
-from probnb.plots import forest, use_style
-from probnb_book import evidence, interactive, pause, storage
+from probnb.plots import forest, plain_ticks, use_style
+from probnb_book import authors, evidence, interactive, pause, storage
 from probnb_book import results as tables
 from probnb_book.claims import stored_runs
 from probnb_book.claims.statistics import of_run
@@ -233,6 +233,101 @@ pairs = [
 table = tables.differences(pretrained, pairs)
 ax = forest(table, hue="pair", xlabel=LESS) if len(table) else None
 interactive.seeds(pretrained, pairs)
+
+# %% [markdown]
+# (appendix-budget)=
+# ## Where the error comes from
+#
+# *Is it labels, pictures, a better start or a better map that is worth buying?* Besides one outcome a face, networks
+# and regressions were trained on the mean of four outcomes and on $p$ itself, on all faces and on fewer. What two
+# trainings disagree about is noise of training; what training on $p$ takes off beyond that is noise of labels; the
+# rest is what so many faces and such a network, or such features, do not say.
+#
+# **From random weights a fifth to a quarter of the error is which training one got, and averaging takes it away. On
+# pretrained features none is, and in most scenarios three quarters and more are what the features do not say**: no
+# label helps there, other features do. Noise of labels is most where probabilities hardly differ (Centered), and least
+# where they differ most (Sigmoid). And the best of all maps, found with $p$ in hand, takes less than a tenth from
+# either start: that is all that any calibration of the predictions could give. Are more labels worth more than more
+# pictures? On features, with four thousand faces, three more outcomes of each take a seventh off the error, and the
+# same number of outcomes of new faces as much or more: who pays for outcomes may as well ask about new pictures. There
+# are three seeds on features in every scenario, and from random weights in three of them.
+
+# %%
+START = {"cpu": "random weights", "features": "pretrained features"}
+KEYS = ["start", "scenario", "seed"]
+
+
+def sources_of(cells, error):
+    """Cut the error of one training, on one outcome of each face, into its sources, in per cent."""
+    cells = cells[cells["faces"] == cells["faces"].max()]
+    cells = cells.set_index(["labels", *KEYS]).sort_index()[["mse_p", "noise"]]
+    stored = error.loc[["random weights"]]
+    noise = 1.5 * (stored["ce_mean"] - stored["ensemble"])  # an average of three keeps a third
+    stored = pd.DataFrame({"mse_p": stored["ce_mean"], "noise": noise})
+    told = cells.loc[0, "mse_p"] - cells.loc[0, "noise"]
+    one = pd.concat([cells.loc[1], stored]).reindex(told.index)
+    parts = {
+        "noise of training": one["noise"],
+        "noise of labels": one["mse_p"] - one["noise"] - told,
+        "the rest": told,
+    }
+    return 100 * pd.DataFrame(parts).div(one["mse_p"], axis=0)
+
+
+def best_map(exact, error):
+    """What a map that knows p would take off the error of a single network, in per cent."""
+    exact = exact.replace({"start": {"features": START["features"]}})
+    exact = exact.pivot(index=KEYS, columns="method", values="exact_squared")
+    taken = 100 * exact / error
+    return taken["logistic"].fillna(taken["ce"]).dropna()  # from random weights none is logistic
+
+
+def budget(folder, runs):
+    """What was trained on several outcomes and on p, the parts of the error, and the best map's."""
+    cells = storage.read(folder, "budget", "budget")
+    cells = cells.assign(start=cells["profile"].map(START))
+    error = evidence.scores(runs, ["mse_p"])
+    error = error.assign(start=error["profile"].map(START), scenario=error["task"])
+    error = error.pivot(index=KEYS, columns="method", values="value")
+    exact = authors.derived([folder], "estimators")
+    return cells, sources_of(cells, error), best_map(exact, error)
+
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Stacked bars by scenario. From random weights about a quarter is noise of training and a tenth to a third noise of labels; on pretrained features there is no noise of training and most is the rest. Marks near zero say what the best map would take. Right: on features the error falls with the number of faces, lower with four outcomes a face, lowest with p."}}
+COUNTS = {1: "one outcome", 4: "mean of four", 0: "$p$ itself"}
+
+
+def budget_figure(cells, parts, taken):
+    """Draw the parts by scenario for both starts, and what fewer faces cost on features."""
+    figure, axes = plt.subplots(
+        1, 3, figsize=(7.4, 3.4), layout="constrained", width_ratios=[1, 1, 1.1]
+    )
+    for ax, start in zip(axes, START.values()):
+        shown = parts.loc[start].groupby("scenario").mean()
+        order = [name for name in SCENARIOS if name in shown.index][::-1]
+        shown = shown.loc[order].rename(str.capitalize)
+        shown.plot.barh(stacked=True, ax=ax, legend=False, width=0.6)
+        marks = taken.loc[start].groupby("scenario").mean()[order]
+        ax.plot(marks, range(len(order)), "d", color="0.15", mec="1", label="the best map")
+        ax.set(xlabel="Part of the error (%)", ylabel="", title=start.capitalize(), xlim=(0, 100))
+    fewer = cells[cells["start"] == START["features"]]
+    whole = fewer[fewer["labels"] == 1].groupby(["scenario", "seed"])["mse_p"].min()
+    fewer = fewer.join(whole.rename("whole"), on=["scenario", "seed"])
+    fewer = fewer.assign(percent=100 * fewer["mse_p"] / fewer["whole"])
+    fewer = fewer.assign(told=fewer["labels"].map(COUNTS), thousands=fewer["faces"] / 1000)
+    fewer = fewer.groupby(["told", "thousands"])["percent"].mean().reset_index()
+    look = {"hue_order": COUNTS.values(), "style_order": COUNTS.values(), "ax": axes[2]}
+    look |= {"hue": "told", "style": "told", "markers": True, "dashes": False}
+    sns.lineplot(fewer, x="thousands", y="percent", **look)
+    axes[2].set(xscale="log", xlabel="Faces (thousands)", title="Fewer faces, features")
+    axes[2].set(ylabel="Error, % of one outcome, all faces")
+    plain_ticks(axes[2].xaxis, [2, 4, 8, 16])
+    axes[2].legend(title=None)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=4)
+
+
+if storage.records(folders[0], "budget"):
+    budget_figure(*budget(folders[0], pd.concat([*best.values(), *pretrained.values()])))
 
 # %% [markdown]
 # (appendix-features)=

@@ -299,7 +299,10 @@ None if saved is None else tables.show(shown)
 # rows from random weights are not given, so that no verdict on the paper's claims rests on it. On this start the same
 # picture holds in small: averaging helps, by hundredths, and CaPE is not told from its control in any scenario. Size
 # alone does less. At 48 pixels and twice the width stopping early ends where it did, the noise of training as well;
-# only fresh labels do better, so that more is lost by memorising ([the table](appendix-larger)).
+# only fresh labels do better, so that more is lost by memorising ([the table](appendix-larger)). Most of what is left
+# on features is what they do not say, and no calibration could take a tenth of it
+# ([where the error comes from](appendix-budget)); with other losses on frozen features none is best for all backbones
+# either {cite}`probing2026`.
 #
 # The rule in one sentence: *take the features of a network that has seen pictures like yours; if there is none, average
 # three networks, or the weights of one; and spend nothing on calibration epochs.*

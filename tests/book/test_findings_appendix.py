@@ -301,3 +301,40 @@ def test_what_is_flagged():
     assert last["gaussian"] < 0.1 and last["one grey"] == 0
     said("No rule sees faces upside down or from another collection")
     assert (rate[["upside down", "FER+"]] < 0.2).all(axis=None)
+
+
+def check_budget(parts, taken, cells):
+    assert (parts.groupby(["start", "scenario"]).size() == 3).all()
+    mean = parts.groupby(["start", "scenario"]).mean()
+    scratch, features = mean.loc["random weights"], mean.loc["pretrained features"]
+    said("three seeds on features in every scenario, and from random weights in three of them")
+    assert (len(features), len(scratch)) == (5, 3)
+    said("From random weights a fifth to a quarter of the error is which training one got")
+    assert scratch["noise of training"].between(19, 26).all()
+    said("On pretrained features none is, and in most scenarios three quarters and more")
+    assert (features["noise of training"] == 0).all() and (features["the rest"] > 75).sum() == 3
+    said("most where probabilities hardly differ (Centered), and least where they")
+    labels = features["noise of labels"]
+    assert labels.idxmax() == "centered"
+    assert labels.idxmin() == scratch["noise of labels"].idxmin() == "sigmoid"
+    said("takes less than a tenth from either start")
+    assert taken.groupby(["start", "scenario"]).mean().max() < 10
+    rows = cells[cells["start"] == "pretrained features"]
+    error = rows.pivot(index=["scenario", "seed"], columns=["labels", "faces"], values="mse_p")
+    four = error.div(error[1, 4160], axis=0).groupby("scenario").mean().mean()
+    said("three more outcomes of each take a seventh off the error")
+    assert 1 - four[4, 4160] == pytest.approx(1 / 7, abs=0.015)
+    said("and the same number of outcomes of new faces as much or more")
+    assert four[1, 16640] < four[4, 4160]
+    pages.said("no calibration could take a tenth of it", page="results")
+
+
+def test_where_the_error_comes_from(best, strong):
+    runs = pd.concat([*best.values(), *strong.values()])
+    cells, parts, taken = page.budget(ROOT / "results", runs)
+    check_budget(parts, taken, cells)
+    for broken in ((1.3 * parts, taken, cells), (parts, 3 * taken, cells)):
+        with pytest.raises(AssertionError):
+            check_budget(*broken)
+    with pytest.raises(AssertionError):
+        check_budget(parts, taken, cells.assign(mse_p=cells["mse_p"] ** 0.5))
