@@ -301,8 +301,9 @@ None if saved is None else tables.show(shown)
 # alone does less. At 48 pixels and twice the width stopping early ends where it did, the noise of training as well;
 # only fresh labels do better, so that more is lost by memorising ([the table](appendix-larger)). Most of what is left
 # on features is what they do not say, and no calibration could take a tenth of it
-# ([where the error comes from](appendix-budget)); with other losses on frozen features none is best for all backbones
-# either {cite}`probing2026`.
+# ([where the error comes from](appendix-budget)). Others have
+# [compared losses on frozen features](https://openreview.net/forum?id=OXYRHjtEG3), and find none that is best for every
+# backbone.
 #
 # The rule in one sentence: *take the features of a network that has seen pictures like yours; if there is none, average
 # three networks, or the weights of one; and spend nothing on calibration epochs.*
