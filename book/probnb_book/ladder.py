@@ -20,9 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
+from scipy.special import expit
+from scipy.stats import t as student
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.flop_counter import FlopCounterMode
 
 from probnb import store
 from probnb.experiment.plan import plan
@@ -32,7 +36,7 @@ from probnb.training.cape import CAPE, Calibrated
 from probnb.training.loop import fit
 from probnb.training.targets import Observed
 
-from . import storage
+from . import pause, storage
 from .data.faces import load_faces
 from .scenarios import SCENARIOS
 
@@ -50,12 +54,15 @@ class Rung:
 
 RUNGS = {
     "32": Rung(32, 8, "small", precision="32-true"),
-    "48": Rung(48, 16, "small", precision="32-true"),
+    "48": Rung(48, 16, "small"),
     "96": Rung(96, 32),
     "128": Rung(128, 64, batch_size=256),
     "200": Rung(200, 64, batch_size=256),
 }
 """By pixels. The first two are those of the chapters' runs, the last is the paper's."""
+
+STARTS = ("ce", "ce 2")
+"""The two trainings of cross entropy."""
 
 DECAY = 0.99
 """Of the averaged weights, as in the row ``ce_averaged``."""
@@ -240,6 +247,90 @@ def kept(record, name):
     losses = [row["val_ce"] for row in record["fits"][name]["history"]]
     first = 0 if " from " in name else 1
     return first + losses[first:].index(min(losses[first:]))
+
+
+def arithmetic(rung):
+    """Multiplications and additions of one image on its way through the network, in millions."""
+    job = trainings(rung, 0)["ce"]
+    image = torch.zeros(1, 3, rung.size, rung.size)
+    with FlopCounterMode(display=False) as counted, torch.no_grad():
+        job.network.build(image)(image)
+    return counted.get_total_flops() / 2e6
+
+
+def epochs(folder):
+    """Return every epoch of every stored training, 0 being the start, one line each.
+
+    Columns ``size``, ``scenario``, ``seed``, ``mirror``, ``training`` (its name in `trainings`),
+    ``start`` (that of the training it starts from, or empty), ``row`` (``"cape_bin"``,
+    `probnb_book.pause.CONTROL` or the training), ``rate``, and those of the history.
+    """
+    parts = []
+    for record in storage.records(folder, "ladder").values():
+        facts = {k: record[k] for k in ("seed", "mirror")}
+        facts |= {"size": record["rung"]["size"], "scenario": record["task"]}
+        for name, one in record["fits"].items():
+            kind, _, start = name.partition(" from ")
+            facts["row"] = {"control": pause.CONTROL, "cape": "cape_bin"}.get(kind, kind)
+            facts |= {"training": name, "start": start.rpartition(" at ")[0], "bins": None}
+            facts["rate"] = one["recipe"]["learning_rate"]
+            parts.append(pd.DataFrame(one["history"]).assign(**facts))
+    return pd.concat(parts, ignore_index=True)
+
+
+def noise(folder):
+    """Return V of both trainings of cross entropy, where they are stored, a line a seed."""
+    lines = []
+    for name, record in storage.records(folder, "ladder").items():
+        if {*STARTS} <= set(record["fits"]):
+            table = read(name, folder)[1]
+            test = table[table["split"] == "test"]
+            pair = (test[f"{one} | {kept(record, one)}"] for one in STARTS)
+            apart = np.subtract(*(expit(z.to_numpy(float)) for z in pair))
+            size, scenario = record["rung"]["size"], record["task"]
+            lines.append((size, scenario, record["seed"], np.mean(apart**2) / 2))
+    return pd.DataFrame(lines, columns=["size", "scenario", "seed", "V"])
+
+
+def sizes(folder, scenario="linear"):
+    """Return what the ladder asks of each seed at the epochs that validation keeps.
+
+    Columns ``error`` (MSE_p times 100 of stopping early, the mean of two trainings), and in per
+    cent of it ``noise`` (V) and ``cape`` (less its control at 0.001, the mean over both starts).
+    """
+    table = epochs(folder).query(
+        "scenario == @scenario and not mirror and (epoch > 0 or start != '')"
+    )
+    key = ["size", "seed"]
+    best = table.loc[table.groupby([*key, "training"])["val_ce"].idxmin()]
+    error = 100 * best.pivot(index=key, columns="training", values="mse_p")
+    early = error[[*STARTS]].mean(axis=1, skipna=False).dropna().rename("error")
+    pairs = [[f"{row} from {start} at 0.001" for row in ("cape", "control")] for start in STARTS]
+    less = [error[cape] - error[control] for cape, control in pairs]
+    told = {
+        "noise": 100 * noise(folder).query("scenario == @scenario").set_index(key)["V"],
+        "cape": pd.concat(less, axis=1).mean(axis=1, skipna=False),
+    }
+    return pd.DataFrame(told).reindex(early.index).div(early / 100, axis=0).assign(error=early)
+
+
+def forecast(values, size=200, level=0.95):
+    """Continue a quantity of `sizes` in a straight line in the logarithm of the arithmetic.
+
+    Seeds weigh by the inverse variance between those of their size. Returns the value at `size`
+    and the ends of the interval in which a single seed there is expected, whose variance is taken
+    to be that of the largest size.
+    """
+    values = values.dropna()
+    work = {rung.size: np.log10(arithmetic(rung)) for rung in RUNGS.values()}
+    x = values.index.get_level_values("size").map(work).to_numpy()
+    spread = values.groupby("size").std().dropna()
+    weights = 1 / values.index.get_level_values("size").map(spread).to_numpy()
+    line, covariance = np.polyfit(x, values, 1, w=weights, cov=True)
+    at = np.array([work[size], 1])
+    variance = at @ covariance @ at + spread.iloc[-1] ** 2
+    half = student.ppf((1 + level) / 2, len(values) - 2) * np.sqrt(variance)
+    return at @ line, at @ line - half, at @ line + half
 
 
 def main(arguments=None):
