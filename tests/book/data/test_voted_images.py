@@ -44,6 +44,11 @@ def archive(tmp_path):
     return path
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def torchvision_folder(tmp_path, monkeypatch):
     """The format of the Python release, small, with its checksums in place of the real ones."""
@@ -68,14 +73,11 @@ def torchvision_folder(tmp_path, monkeypatch):
     return root / "cifar-10-batches-py"
 
 
-def test_folder_and_archive_are_the_same_images(folder, archive, tmp_path):
-    ours = voted_images.read_cifar10(folder, cache_dir=tmp_path / "a")
-    theirs = voted_images.read_cifar10(archive, cache_dir=tmp_path / "b")
-    again = voted_images.read_cifar10(archive, cache_dir=tmp_path / "b")
-    for other in (theirs, again):
-        assert torch.equal(ours[0], other[0])
-        assert np.array_equal(ours[1], other[1]) and np.array_equal(ours[2], other[2])
-    images, labels, part, names, _ = ours
+def test_folder_and_archive_are_the_same_images(folder, archive):
+    images, labels, part, names, _ = voted_images.read_cifar10(folder)
+    for _ in ("first", "again"):
+        other, *numbers = voted_images.read_cifar10(archive)[:3]
+        assert torch.equal(images, other) and np.array_equal(numbers, [labels, part])
     assert images.shape == (70, 3, SIDE, SIDE) and names[0] == "0000.png"
     red = images[:, 0, 0, 0].numpy().astype(int)
     assert np.array_equal(labels, red // 20) and np.array_equal(part, red % 2)
@@ -84,9 +86,8 @@ def test_folder_and_archive_are_the_same_images(folder, archive, tmp_path):
 
 def test_torchvisions_format_keeps_its_order(torchvision_folder):
     images, labels, part, names, _ = voted_images.read_cifar10(torchvision_folder)
-    assert names is None and labels.tolist() == [(k + 3) % 10 for k in range(10)] + [
-        (k + 7) % 10 for k in range(10)
-    ]
+    assert names is None
+    assert labels.tolist() == [(k + shift) % 10 for shift in (3, 7) for k in range(10)]
     assert np.array_equal(images[:, 1, 5, 5], 20 * labels + part)
     assert voted_images.read_cifar10(torchvision_folder, size=16)[0].shape == (20, 3, 16, 16)
 
@@ -94,38 +95,31 @@ def test_torchvisions_format_keeps_its_order(torchvision_folder):
 def test_torchvisions_files_are_not_unpickled_when_they_are_not_the_published_ones(
     torchvision_folder,
 ):
-    file = torchvision_folder / "test_batch"
-    file.write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
+    (torchvision_folder / "test_batch").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
     with pytest.raises(RuntimeError, match="corrupted"):
         voted_images.read_cifar10(torchvision_folder)
 
 
-def test_corrupt_images_and_others_are_named(folder, tmp_path, caplog):
+def test_corrupt_images_and_others_are_named(folder, caplog):
     (folder / "train" / "cat" / "0001.png").write_bytes(b"not an image")
     (folder / "stray.png").write_bytes(png(0))
-    _, labels, part, _, _ = voted_images.read_cifar10(folder, cache_dir=tmp_path / "c")
+    _, labels, part, _, _ = voted_images.read_cifar10(folder)
     assert len(labels) == 69 and part.sum() == 30
     assert "skipped 2 files: ['stray.png', 'train/cat/0001.png']" in caplog.text
 
 
 def test_what_holds_no_classes_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        voted_images.read_cifar10(tmp_path / "absent")
-    with pytest.raises(
-        ValueError, match=r"data_dir must hold images in train.* has 0 that can be decoded"
-    ):
-        voted_images.read_cifar10(tmp_path, cache_dir=tmp_path / "c")
-    (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b nothing")
-    with pytest.raises(ValueError, match="cannot be read as an archive"):
-        voted_images.read_cifar10(tmp_path / "x.tar.gz", cache_dir=tmp_path / "c")
+    words = r"data_dir must hold images in train.* has 0 that can be decoded"
+    with pytest.raises(ValueError, match=words):
+        voted_images.read_cifar10(tmp_path)
 
 
-def test_class_c_has_probability_c_of_ten(archive, tmp_path):
-    splits = voted_images.load_cifar10(archive, cache_dir=tmp_path / "c")
-    assert [len(part) for part in splits.parts().values()] == [36, 4, 30]
-    ids = np.concatenate([part.ids for part in splits.parts().values()])
-    assert sorted(ids) == list(range(70))
-    for part in splits.parts().values():
+def test_class_c_has_probability_c_of_ten(archive):
+    splits = voted_images.load_cifar10(archive)
+    parts = splits.parts().values()
+    assert [len(part) for part in parts] == [36, 4, 30]
+    assert sorted(np.concatenate([part.ids for part in parts])) == list(range(70))
+    for part in parts:
         assert np.allclose(part.probabilities, part.inputs[:, 0, 0, 0] // 20 / 10)
     assert splits.known and splits.train.augment and not splits.val.augment
 
@@ -133,8 +127,8 @@ def test_class_c_has_probability_c_of_ten(archive, tmp_path):
 def test_digits_are_there_without_data_and_their_outcomes_follow_p():
     splits = voted_images.load_cifar10(seed=2)
     assert splits.train.inputs.shape == (1078, 1, 16, 16)
-    y = torch.cat([part.outcomes for part in splits.parts().values()])
-    p = torch.cat([part.probabilities for part in splits.parts().values()])
+    parts = splits.parts().values()
+    y, p = (torch.cat([getattr(a, b) for a in parts]) for b in ("outcomes", "probabilities"))
     assert not y[p == 0].any()
     assert abs((y - p).mean()) < 4 * float((p * (1 - p)).mean() / len(y)) ** 0.5
     other = voted_images.load_cifar10(seed=3)
@@ -153,21 +147,21 @@ def test_simulated_people_judge_digits_with_the_same_probabilities():
     assert abs((share - p).mean()) < 4 * (p * (1 - p) / 9).mean() ** 0.5 / len(p) ** 0.5
 
 
-@pytest.fixture
-def counted(tmp_path):
-    """CIFAR-10H for the 30 test images of the folder, in an order of its own."""
-    rng = np.random.default_rng(0)
-    labels = rng.permutation(np.repeat(np.arange(10), 3))
+def count(folder, labels):
+    """Write CIFAR-10H of 30 test images of these classes, and return the counts."""
     counts = 40 * np.eye(10, dtype=int)[labels]
     counts[np.arange(30), (labels + 1) % 10] += np.arange(30)  # tells the images apart
-    np.save(tmp_path / "counts.npy", counts)
-    np.save(tmp_path / "test_labels.npy", labels)
-    return tmp_path, counts, labels
+    np.save(folder / "counts.npy", counts)
+    np.save(folder / "test_labels.npy", labels)
+    return counts
 
 
-def test_counts_meet_their_images(archive, counted, tmp_path):
-    path, counts, labels = counted
-    data = voted_images.load_cifar10h("cat", archive, path, cache_dir=tmp_path / "c")
+SHUFFLED = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 3))
+
+
+def test_counts_meet_their_images(archive, tmp_path):
+    counts = count(tmp_path, SHUFFLED)
+    data = voted_images.load_cifar10h("cat", archive, tmp_path)
     assert [len(part) for part in data.splits.parts().values()] == [18, 4, 8]
     seen = {}
     for part in data.splits.parts().values():
@@ -175,60 +169,52 @@ def test_counts_meet_their_images(archive, counted, tmp_path):
         assert np.array_equal(total, counts[part.ids, voted_images.CLASSES.index("cat")])
         assert np.array_equal(data.votes.loc[part.ids, "n"], counts[part.ids].sum(1) - 1)
         seen |= dict(zip(part.ids, part.inputs[:, 0, 0, 0].int().tolist()))
-    for k in range(10):  # the j-th image of class k in the original order is its file j
-        reds = [seen[i] for i in np.flatnonzero(labels == k)]
-        assert reds == [20 * k + 4 * j + 1 for j in range(3)]
+    original = np.argsort(SHUFFLED, kind="stable").reshape(10, 3)
+    for k, rows in enumerate(original):  # the j-th image of class k is its file j
+        assert [seen[i] for i in rows] == [20 * k + 4 * j + 1 for j in range(3)]
 
 
-def test_counts_of_other_images_are_refused(archive, counted, tmp_path):
-    path, counts, labels = counted
-    for name, held, words in (
-        ("counts", counts[::-1], "counts must be in the order of the test images"),
-        ("counts", counts[:20], r"shapes \(20,\) \(30,\)"),
-        ("test_labels", labels[:20], "shape mismatch"),
-        ("test_labels", None, r"test_labels\.npy"),
-        ("counts", None, r"counts\.npy"),
-    ):
-        (path / f"{name}.npy").unlink()
-        if held is not None:
-            np.save(path / f"{name}.npy", held)
-        error = FileNotFoundError if held is None else ValueError
-        with pytest.raises(error, match=words):
-            voted_images.load_cifar10h("cat", archive, path, cache_dir=tmp_path / "c")
+@pytest.mark.parametrize(
+    ("name", "kept", "words"),
+    [
+        ("counts", slice(None, None, -1), "counts must be in the order of the test images"),
+        ("counts", slice(20), r"shapes \(20,\) \(30,\)"),
+        ("test_labels", slice(20), "shape mismatch"),
+    ],
+)
+def test_counts_of_other_images_are_refused(archive, tmp_path, name, kept, words):
+    count(tmp_path, SHUFFLED)
+    np.save(tmp_path / f"{name}.npy", np.load(tmp_path / f"{name}.npy")[kept])
+    with pytest.raises(ValueError, match=words):
+        voted_images.load_cifar10h("cat", archive, tmp_path)
 
 
-def numbered(root, names):
-    """Test images whose colour is the class, under the names given as (class, file)."""
-    contents = {
-        f"{part}/{voted_images.CLASSES[label]}/{name}": png(20 * label + 2 * j % 20)
-        for part in ("train", "test")
-        for j, (label, name) in enumerate(names)
-    }
-    return write_files(root, contents)
-
-
-def test_votes_meet_images_by_the_numbers_in_their_names(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("{after_8}.png", None),
+        ("{number}_x.png", None),
+        ("{letter}.png", r"number of a test image in the name.*'a\.png'"),
+        ("{backwards}.png", "the classes of data_dir's images by their numbers"),
+    ],
+)
+def test_votes_meet_images_by_the_numbers_in_their_names(tmp_path, name, words):
     """9 comes before 10, whatever the alphabet says; a name without a number is refused."""
-    labels = np.arange(30) % 10
-    np.save(tmp_path / "test_labels.npy", labels)
-    counts = 40 * np.eye(10, dtype=int)[labels]
-    counts[np.arange(30), (labels + 1) % 10] += np.arange(30)
-    np.save(tmp_path / "counts.npy", counts)
-    for kind, name in {
-        "rank": lambda i: f"{i // 10 + 8}.png",
-        "all": lambda i: f"{i}_x.png",
-    }.items():
-        root = numbered(tmp_path / kind, [(labels[i], name(i)) for i in range(30)])
-        data = voted_images.load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
-        for part in data.splits.parts().values():
-            reds = part.inputs[:, 0, 0, 0].int().numpy()
-            assert (reds == 20 * labels[part.ids] + 2 * part.ids % 20).all()
-    root = numbered(tmp_path / "none", [(labels[i], f"{'abc'[i // 10]}.png") for i in range(30)])
-    with pytest.raises(ValueError, match=r"number of a test image in the name.*'a\.png'"):
-        voted_images.load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
-    root = numbered(tmp_path / "off", [(labels[i], f"{29 - i}.png") for i in range(30)])
-    with pytest.raises(ValueError, match="the classes of data_dir's images by their numbers"):
-        voted_images.load_cifar10h("cat", root, tmp_path, cache_dir=tmp_path / "c")
+    labels, contents = np.arange(30) % 10, {}
+    count(tmp_path, labels)
+    for i, label in enumerate(labels):
+        k = i // 10
+        file = name.format(after_8=k + 8, number=i, letter="abc"[k], backwards=29 - i)
+        for part in ("train", "test"):
+            contents[f"{part}/{voted_images.CLASSES[label]}/{file}"] = png(20 * label + 2 * i % 20)
+    root = write_files(tmp_path / "images", contents)
+    if words:
+        with pytest.raises(ValueError, match=words):
+            voted_images.load_cifar10h("cat", root, tmp_path)
+        return
+    for part in voted_images.load_cifar10h("cat", root, tmp_path).splits.parts().values():
+        reds = part.inputs[:, 0, 0, 0].int().numpy()
+        assert (reds == 20 * labels[part.ids] + 2 * part.ids % 20).all()
 
 
 def test_real_counts_name_the_images_own_class(data_dir):
@@ -266,43 +252,37 @@ def file(made, tmp_path):
 def write_csv(folder, images, votes, split):
     usage = np.array(["Training", "PublicTest", "PrivateTest"])[split]
     pixels = [" ".join(map(str, image.ravel())) for image in images]
-    pd.DataFrame({"emotion": 0, "pixels": pixels, "Usage": usage}).to_csv(
-        folder / "fer2013.csv", index=False
-    )
-    table = pd.DataFrame(votes, columns=voted_images.EMOTIONS)
-    table.insert(0, "Usage", usage)
-    table.assign(NF=0).to_csv(folder / "fer2013new.csv", index=False)
+    faces = pd.DataFrame({"emotion": 0, "pixels": pixels, "Usage": usage})
+    table = pd.DataFrame(votes, columns=voted_images.EMOTIONS).assign(Usage=usage, NF=0)
+    faces.to_csv(folder / "fer2013.csv", index=False)
+    table.to_csv(folder / "fer2013new.csv", index=False)
+    return table
 
 
 def test_the_published_csv_files_and_the_arrays_are_the_same_data(made, file, tmp_path):
-    folder = tmp_path / "csv"
-    folder.mkdir()
-    write_csv(folder, *made)
-    ours, theirs = voted_images.read_ferplus(file), voted_images.read_ferplus(folder)
-    assert all(np.array_equal(a, b) for a, b in zip(ours[:3], theirs[:3]))
-    assert ours[3] == theirs[3]
+    (tmp_path / "csv").mkdir()
+    write_csv(tmp_path / "csv", *made)
+    ours, theirs = (voted_images.read_ferplus(path) for path in (file, tmp_path / "csv"))
+    assert all(np.array_equal(a, b) for a, b in zip(ours, theirs))
 
 
 def test_copies_and_images_that_are_no_face_are_left_out(made, tmp_path):
     images, votes, split = made
     images[30] = images[3]
-    write_csv(tmp_path, images, votes, split)
-    table = pd.read_csv(tmp_path / "fer2013new.csv")
+    table = write_csv(tmp_path, images, votes, split)
     table.loc[5, "NF"] = 2
     table.loc[6, list(voted_images.EMOTIONS)] = 0
     table.to_csv(tmp_path / "fer2013new.csv", index=False)
     kept = voted_images.read_ferplus(tmp_path)[0]
-    left = [i for i in range(ROWS) if i not in (5, 6, 30)]
-    assert np.array_equal(kept, images[left])
+    assert np.array_equal(kept, np.delete(images, [5, 6, 30], axis=0))
 
 
 @pytest.mark.parametrize("question", ["neutral", "negative"])
 def test_outcome_and_other_votes_answer_the_question(made, file, question):
     _, votes, split = made
     data = voted_images.load_ferplus(question, file, seed=4)
-    yes = votes[
-        :, [voted_images.EMOTIONS.index(name) for name in voted_images.QUESTIONS[question]]
-    ].sum(1)
+    answers = [voted_images.EMOTIONS.index(name) for name in voted_images.QUESTIONS[question]]
+    yes = votes[:, answers].sum(1)
     for i, part in enumerate(data.splits.parts().values()):
         assert np.array_equal(part.ids, np.flatnonzero(split == i))
         total = part.outcomes.numpy() + data.votes.loc[part.ids, "k"]
@@ -335,27 +315,23 @@ def test_what_is_not_ferplus_is_refused(made, file, tmp_path):
         voted_images.load_ferplus("happy", file)
     with pytest.raises(ValueError, match="size must be 48, 24, 16 or 12; got 32"):
         voted_images.load_ferplus("neutral", file, size=32)
-    with pytest.raises(FileNotFoundError, match="absent"):
-        voted_images.read_ferplus(tmp_path / "absent")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"fer2013\.csv"):
         voted_images.read_ferplus(tmp_path / "empty")
     images, votes, split = made
-    for name, arrays, message in (
-        ("short", {"images": images[:5]}, "short.npz must have images"),
-        ("split", {"split": split + 3}, "split.npz must have images"),
-        ("float", {"images": images / 255}, "float.npz must have images"),
-        ("pickled", {"votes": votes.astype(object)}, "allow_pickle"),
+    for arrays, message in (
+        ({"images": images[:5]}, "ferplus.npz must have images"),
+        ({"split": split + 3}, "ferplus.npz must have images"),
+        ({"images": images / 255}, "ferplus.npz must have images"),
+        ({"votes": votes.astype(object)}, "allow_pickle"),
     ):
-        whole = {"images": images, "votes": votes, "split": split}
-        np.savez(tmp_path / f"{name}.npz", **whole | arrays)
+        np.savez(file, **{"images": images, "votes": votes, "split": split} | arrays)
         with pytest.raises(ValueError, match=message):
-            voted_images.read_ferplus(tmp_path / f"{name}.npz")
+            voted_images.read_ferplus(file)
 
 
 def test_votes_of_other_rows_and_files_of_other_kinds_are_refused_by_name(made, tmp_path):
-    write_csv(tmp_path, *made)
-    votes = pd.read_csv(tmp_path / "fer2013new.csv")
+    votes = write_csv(tmp_path, *made)
     votes.sample(frac=1, random_state=0).to_csv(tmp_path / "fer2013new.csv", index=False)
     with pytest.raises(ValueError, match="the same images row by row, as their columns Usage"):
         voted_images.read_ferplus(tmp_path)
