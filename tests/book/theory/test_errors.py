@@ -1,14 +1,12 @@
 """Exact errors of the logistic model against integration, sampling and simulation."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import dblquad, quad
+from scipy.integrate import quad
 from scipy.special import expit, logit
+from scipy.stats import norm as normal
 
 from probnb_book.theory import (
     exact_mse,
@@ -21,6 +19,8 @@ from probnb_book.theory import (
     reliability,
     slope_bend,
 )
+
+from .quadrature import gaussian_integral
 
 # (norm, along, gamma): an untrained estimate, good ones, memorising ones, an anti-correlated one
 CASES = [
@@ -35,21 +35,6 @@ CASES = [
 scales = st.floats(0.0, 1e4)
 
 
-def sigmoid(x):
-    """One number at a time, which scipy's adaptive integration calls a million times."""
-    return 1 / (1 + math.exp(-x)) if x > 0 else 1 - 1 / (1 + math.exp(x))
-
-
-def gaussian_integral(function, sharpness=1.0, order=40):
-    """Integral over N(0, 1) by Gauss-Legendre panels that shrink towards 0: a reference."""
-    edges = np.r_[0.0, 12.0 * 2.0 ** np.arange(-int(np.log2(16 * max(sharpness, 1))), 1)]
-    x, w = np.polynomial.legendre.leggauss(order)
-    half = np.diff(edges)[:, None] / 2
-    nodes, weights = edges[:-1, None] + half * (1 + x), half * w
-    values = (function(nodes) + function(-nodes)) * np.exp(-(nodes**2) / 2)
-    return (values * weights).sum() / np.sqrt(2 * np.pi)
-
-
 def test_the_truth_has_no_error_and_a_coin_has_the_variance_of_p():
     theta = np.array([0.3, -1.2, 2.0])
     assert exact_mse(theta, theta) == pytest.approx(0, abs=1e-15)
@@ -60,20 +45,12 @@ def test_the_truth_has_no_error_and_a_coin_has_the_variance_of_p():
 
 
 @pytest.mark.parametrize(("norm", "along", "gamma"), CASES)
-def test_mse_equals_adaptive_integration(norm, along, gamma):
-    # b given a is smooth; the steep direction is the outer one, cut where the sigmoid turns
-    spread = gamma * np.sqrt(1 - (along / norm) ** 2)
+def test_mse_equals_integration(norm, along, gamma):
+    def squared(g1, g2):
+        b = along * gamma / norm * g1 + gamma * np.sqrt(1 - (along / norm) ** 2) * g2
+        return (expit(norm * g1) - expit(b)) ** 2
 
-    def integrand(g2, g1):
-        b = along * gamma / norm * g1 + spread * g2
-        weight = math.exp(-(g1 * g1 + g2 * g2) / 2) / (2 * math.pi)
-        return (sigmoid(norm * g1) - sigmoid(b)) ** 2 * weight
-
-    cuts = np.unique(np.clip([-8, -40 / norm, 0, 40 / norm, 8], -8, 8))
-    total = sum(
-        dblquad(integrand, low, high, -8, 8, epsabs=1e-9, epsrel=0)[0]
-        for low, high in itertools.pairwise(cuts)
-    )
+    total = gaussian_integral(squared, norm, gamma)
     assert mse(norm, along, gamma) == pytest.approx(total, abs=1e-8)
 
 
@@ -118,28 +95,23 @@ def test_rescaling_moves_calibration_alone():
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 4.0, 30.0, 1000.0])
 def test_scalar_expectations_equal_integration(scale):
-    def integral(f):
-        return gaussian_integral(lambda x: f(scale * x), scale)
+    def slope(x):
+        return expit(scale * x) * expit(-scale * x)
 
-    assert mean_slope(scale) == pytest.approx(integral(lambda z: expit(z) * expit(-z)), rel=1e-10)
-    assert slope_bend(scale) == pytest.approx(
-        integral(lambda z: (expit(z) - 0.5) * expit(z) * expit(-z) * z), rel=1e-9
-    )
-    assert mean_sigmoid(0.7, scale**2) == pytest.approx(
-        quad(
-            lambda x: expit(0.7 + scale * x) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi),
-            -12,
-            12,
-            points=[-0.7 / scale, -0.7 / scale - 20 / scale, -0.7 / scale + 20 / scale],
-            epsabs=1e-12,
-            limit=400,
-        )[0],
-        abs=1e-11,
-    )
+    def bend(x):
+        return (expit(scale * x) - 0.5) * slope(x) * scale * x
+
+    def shifted(x):
+        return expit(0.7 + scale * x) * normal.pdf(x)
+
+    assert mean_slope(scale) == pytest.approx(gaussian_integral(slope, scale), rel=1e-10)
+    assert slope_bend(scale) == pytest.approx(gaussian_integral(bend, scale), rel=1e-9)
+    turns = np.array([-20.7, -0.7, 19.3]) / scale
+    mean = quad(shifted, -12, 12, points=turns, epsabs=1e-12, limit=400)[0]
+    assert mean_sigmoid(0.7, scale**2) == pytest.approx(mean, abs=1e-11)
     # sigma^2 = sigma - sigma': the second moment is known two ways
-    assert product_moment(scale**2, scale**2, scale**2) == pytest.approx(
-        0.25 - mean_slope(scale), abs=1e-14
-    )
+    moment = product_moment(scale**2, scale**2, scale**2)
+    assert moment == pytest.approx(0.25 - mean_slope(scale), abs=1e-14)
 
 
 def test_reliability_equals_sampling():
