@@ -17,9 +17,9 @@ from probnb.calibrators import CALIBRATORS
 from probnb.report.gain_parts import gain_parts
 from probnb.training.cape import p_emp_bin, p_emp_kernel
 
-from .test_fuzz import fuzz
+from .test_fuzz import INPUTS, fuzz
 
-FUZZ = settings(fuzz(1 / 30), phases=(Phase.generate,))
+FUZZ = settings(fuzz(max(1 / 30, 33 / INPUTS)), phases=(Phase.generate,))
 
 
 ODD = st.sampled_from(
