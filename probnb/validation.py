@@ -159,10 +159,7 @@ def check_vector(x, name):
     """Return labels of any kind (names, days, numbers) as a vector without missing values."""
     from pandas import isna  # here, since it takes a while
 
-    refuse_masked(x, name)
-    if hasattr(x, "detach"):  # a tensor, on any device
-        x = x.detach().cpu()
-    given, x = x, np.asarray(x)
+    given, x = x, plain_array(x, name)
     if x.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional; got shape {x.shape}.")
     missing = isna(x if hasattr(given, "dtype") else np.asarray(given, dtype=object))  # no "nan"
@@ -187,22 +184,32 @@ def refuse_masked(x, name):
         raise ValueError(f"{name} must have every value; row {row} is masked.")
 
 
-def _numbers(x, name, empty=False):
-    """Return `x` as float64, and as it came, whose digits the messages show."""
+def plain_array(x, name):
+    """Return an array, a tensor or whatever becomes one as NumPy has it, all of it given."""
     refuse_masked(x, name)
     if hasattr(x, "detach"):  # a tensor, on any device, of any precision
         x = x.detach().cpu()
         x = (x.float() if "bfloat16" in str(x.dtype) else x).numpy()
     try:
-        given = np.asarray(x)
+        return np.asarray(x)
     except (TypeError, ValueError) as error:  # rows of different lengths
         raise ValueError(f"{name} must be numeric; {error}.") from None
+
+
+def _numbers(x, name, empty=False):
+    """Return `x` as float64, and as it came, whose digits the messages show."""
+    given = plain_array(x, name)
     if given.ndim != 1:
         seen = f"shape {given.shape}" if given.ndim else type(x).__name__
         hint = third_class(given.shape[1] - 1) if given.ndim == 2 else ""
         raise ValueError(f"{name} must be one-dimensional; got {seen}.{hint}")
     if given.size == 0 and not empty:
         raise ValueError(f"{name} must have at least one row; got none.")
+    return as_float(given, name), given
+
+
+def as_float(given, name):
+    """Return an array as float64, or raise where it holds anything but numbers."""
     if given.dtype.kind == "O":
         _check_objects(given, name)
     elif given.dtype.kind not in "biuf" and given.size:
@@ -210,7 +217,7 @@ def _numbers(x, name, empty=False):
             f"{name} must be numeric; got {given.dtype} values, {given[0]!s} in row 0."
         )
     try:
-        return given.astype(np.float64), given
+        return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numeric; {error}.") from None
 
@@ -219,7 +226,7 @@ def _check_objects(values, name):
     """Raise at the first of some Python objects that is no real number."""
     from pandas import isna  # here, since few callers pass objects and pandas takes a while
 
-    for row, value in enumerate(values):
+    for (row, *_), value in np.ndenumerate(values):
         if np.ndim(value) == 0 and isna(value) and not isinstance(value, numbers.Real):
             raise ValueError(f"{name} must have every value; row {row} is missing ({value}).")
         if not isinstance(value, numbers.Real | Decimal | np.bool_):

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 import torch
 
-from probnb.metrics import brier
+from probnb.calibrators import PlattScaling
+from probnb.metrics import bootstrap, brier, evaluate_outcomes
 from probnb.paths import check_output
 from probnb.validation import (
     check_choice,
@@ -109,6 +110,26 @@ def test_what_is_no_vector_of_probabilities_is_refused(kind):
     with pytest.raises(ValueError, match=message) as error:
         check_probabilities(value)
     assert "y_prob" in str(error.value)
+
+
+ROWS = np.array([[0.25, 0.75], [0.5, 0.5], [1, 0]] * 4)
+DOORS = {
+    "groups": lambda x: bootstrap([0, 1, 1] * 4, {"a": ROWS[:, 0]}, groups=x[:, 0], replicates=9),
+    "y_prob": lambda x: evaluate_outcomes([0, 1, 1] * 4, x),
+    "y_true": lambda x: evaluate_outcomes((x > 0.6)[:, 0] + 0 * x[:, 0], ROWS),
+    "X": lambda x: PlattScaling().fit(x, [0, 1, 1] * 4).coef_,
+    "y": lambda x: PlattScaling().fit(ROWS, (x > 0.6)[:, 0] + 0 * x[:, 0]).coef_,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_arrays_of_any_kind_are_read_alike_at_every_door(door):
+    """A mask over groups was not seen; some tensors raised errors of other libraries."""
+    tensor = torch.tensor(ROWS, requires_grad=True)
+    for kind in (tensor, tensor.bfloat16(), np.ma.array(ROWS), np.asfortranarray(ROWS)):
+        assert str(DOORS[door](kind)) == str(DOORS[door](ROWS))
+    with pytest.raises(ValueError, match=f"{door} must have every value; row 1 is masked"):
+        DOORS[door](np.ma.array(ROWS, mask=ROWS == 0.5))
 
 
 P, Y = check_probabilities, check_outcomes

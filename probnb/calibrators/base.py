@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..metrics.registry import CLIP
 from ..metrics.sample import check_row_weights
-from ..validation import check_integer, check_probabilities, refuse_masked
+from ..validation import check_integer, check_probabilities, plain_array, refuse_masked
 
 RIDGE = 1e-8  # decides between equally good fits and keeps separable ones finite
 
@@ -86,9 +86,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         ValueError
             If `X` has another shape or a value that is not finite, or `y` is not of two classes.
         """
-        refuse_masked(X, "X")
         refuse_masked(y, "y")
-        y = np.asarray(y) if isinstance(y, (list, tuple)) else y
+        y = plain_array(y, "y") if isinstance(y, (list, tuple)) or hasattr(y, "detach") else y
         X, y = validate_data(self, _as_columns(X), y, dtype=np.float64)
         check_classification_targets(y)
         kept, weights = check_row_weights(sample_weight, len(y), "sample_weight")
@@ -144,7 +143,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _read(self, X):
         """The logits of new rows as columns, and their log-odds."""
         check_is_fitted(self)
-        refuse_masked(X, "X")
         X = validate_data(self, _as_columns(X), dtype=np.float64, reset=False)
         return X, self._log_odds(X)
 
@@ -299,5 +297,5 @@ def fit_logistic(X, y, weights, start, penalty):
 def _as_columns(X):
     if issparse(X) or hasattr(X, "columns"):
         return X
-    X = np.asarray(X)
+    X = plain_array(X, "X")
     return X.reshape(-1, 1) if X.ndim == 1 else X

@@ -15,11 +15,12 @@ import numpy as np
 from scipy.special import rel_entr
 
 from ..validation import (
+    as_float,
     check_choice,
     check_number,
     check_probabilities,
     check_same_length,
-    refuse_masked,
+    plain_array,
     refuse_where,
 )
 from . import binning
@@ -487,8 +488,7 @@ def evaluate_outcomes(y_true, y_prob, p=None, weights=None):
 
 def check_classes(p_hat, y, names=("y_prob", "y_true")):
     """Return distributions over K outcomes, and outcomes 0 to K - 1 as integers."""
-    refuse_masked(y, names[1])
-    p_hat, y = check_distributions(p_hat, names[0]), np.asarray(y)
+    p_hat, y = check_distributions(p_hat, names[0]), plain_array(y, names[1])
     if y.shape != (len(p_hat),):
         raise ValueError(f"{names[1]} must be of shape ({len(p_hat)},); got {y.shape}.")
     outcomes = np.arange(p_hat.shape[1])
@@ -504,10 +504,10 @@ def check_distributions(p, name="y_prob", least=1):
     ValueError
         If the shape is wrong, a value is outside [0, 1] or a row does not sum to 1.
     """
-    refuse_masked(p, name)
-    p = np.asarray(p, dtype=np.float64)
+    p = plain_array(p, name)
     if p.ndim != 2 or p.shape[0] < least or p.shape[1] < 2:
         raise ValueError(f"{name} must be of shape (n, K), K at least 2; got shape {p.shape}.")
+    p = as_float(p, name)
     wrong = ~((p >= 0) & (p <= 1)).all(axis=1)
     wrong |= ~(np.abs(p.sum(axis=1) - 1) <= TOLERANCE)
     refuse_where(wrong, p, f"{name} must hold probabilities that sum to 1")

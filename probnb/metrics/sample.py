@@ -6,7 +6,13 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from ..validation import check_pair, check_probabilities, check_same_length, check_weights
+from ..validation import (
+    check_pair,
+    check_probabilities,
+    check_same_length,
+    check_vector,
+    check_weights,
+)
 from .votes import Votes, check_votes
 
 FEWEST = 5
@@ -185,11 +191,7 @@ def check_groups(groups, n, kept=None):
     """Return groups as codes 0 to G - 1 of the rows that are kept, in order of appearance."""
     if groups is None:
         return None
-    held = groups if hasattr(groups, "dtype") else np.asarray(groups, dtype=object)  # keeps None
-    codes = pd.factorize(np.asarray(held))[0] if np.ndim(groups) == 1 else np.zeros(0, int)
-    if len(codes) != n or codes.min() < 0:
-        raise ValueError(
-            f"groups must name a group for each of the {n} rows; got {len(codes)} values, "
-            f"{np.count_nonzero(codes < 0)} of them missing."
-        )
+    codes = pd.factorize(check_vector(groups, "groups"))[0]
+    if len(codes) != n:
+        raise ValueError(f"groups must name a group for each of the {n} rows; got {len(codes)}.")
     return codes if kept is None else pd.factorize(codes[kept])[0]

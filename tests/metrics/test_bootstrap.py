@@ -144,8 +144,8 @@ def test_data_frames_and_chosen_metrics():
         ({"metrics": ["bries"]}, "Did you mean 'brier'"),
         ({"replicates": 0}, "replicates must be an integer of at least 1"),
         ({"groups": ["a"]}, "groups must name a group for each of the 2 rows"),
-        ({"groups": ["a", None]}, "1 of them missing"),
-        ({"groups": [np.nan, "a"]}, "1 of them missing"),
+        ({"groups": ["a", None]}, "groups must not be missing; it is in row 1"),
+        ({"groups": [np.nan, "a"]}, "groups must not be missing; it is in row 0"),
     ],
 )
 def test_bad_input(change, message):

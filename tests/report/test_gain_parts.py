@@ -155,7 +155,7 @@ def test_weights_constant_zero_and_bad_input():
         (([0, 1], [0.5, 1.5], [0.5, 0.5]), "a must hold probabilities"),
         (([0, 0, 1], [0.5] * 3, [0.5] * 3), "outcomes must have two rows of 0 and of 1"),
         ((y, a, b, None, None, np.zeros(200)), "outcomes must have two rows of 0 and of 1"),
-        ((y, a, b, None, None, [None] * 200), "groups must name a group"),
+        ((y, a, b, None, None, [None] * 200), "groups must not be missing"),
         ((y, a, b, a[:5]), "p and y_true must have the same length; got 5 and 200"),
     ]:
         with pytest.raises(ValueError, match=message):
