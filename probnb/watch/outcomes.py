@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from operator import index
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,16 @@ from filelock import SoftFileLock  # which leaves no file behind
 from ..metrics import auc
 from ..paths import check_output, find_path
 from ..store import replace_file
-from ..tables import column, find_column, read_table
+from ..tables import MISSING, column, find_column, read_table
 from .sequential import watch
 
 __all__ = ["watch_file"]
 
 TIMES = "at date datetime datum day month time timestamp ts when year zeit zeitpunkt"
 """Words that a column's name begins or ends with where its cells may say when."""
+
+DATE = r"(?!\d?\d:).*(\d{4}|\d\D+\d+\D+\d)"
+"""A cell with a year: times of day, and days and months without one, begin again."""
 
 EVENTS = "case encounter file filename id ids image key path patient subject uuid"
 """Words in the name of a column whose rows may be of one event where it repeats."""
@@ -142,15 +146,16 @@ def _bets(frame, id):
 
 def _disorder(frame, name):
     """Where a column of dates, or of large numbers such as seconds, goes back, if it does."""
-    values = frame[name][frame[name].astype(str).str.strip() != ""].dropna()
+    missing = frame[name].astype(str).str.strip().str.lower().isin(MISSING)
+    values = frame[name][~missing]
     numbers = pd.to_numeric(values.astype(str), errors="coerce")
     parse = {"errors": "coerce", "utc": True, "format": "mixed"}
     if numbers.gt(366).all():  # no hours, days or months, which begin again
         readings = [numbers]
-    elif values.astype(str).str.match(r"\d?\d:").any():
-        readings = []
-    else:
+    elif values.astype(str).str.match(DATE).all():
         readings = [pd.to_datetime(values, dayfirst=first, **parse) for first in (False, True)]
+    else:
+        readings = []
     readings = [times.to_numpy() for times in readings if times.notna().all()]
     falls = [np.flatnonzero(times[1:] < times[:-1]) for times in readings]
     fewest = min(falls, key=len, default=[])
@@ -188,7 +193,8 @@ def _seen(state, settings, y, p):
     """Return how many rows were seen before, if they and the settings are the same; else raise."""
     try:
         record = json.loads(state.read_text())
-        rows, known, before = record["rows"], record["seen"], {k: record[k] for k in settings}
+        rows, known = index(record["rows"]), record["seen"]
+        before = {k: record[k] for k in settings}
     except (ValueError, KeyError, TypeError) as error:
         why = f"{state}: {type(error).__name__}, {error}"
         raise ValueError(f"state must be a file that a watch wrote; {why}.") from None

@@ -74,6 +74,7 @@ CHANGES = {  # of a table whose row 301 has the id of row 0
     "alpha": (lambda t: t, "alpha must stay 0.05; got 0.1"),
     "model": (lambda t: t, "model must stay None"),
     "state": (lambda t: t, "state must be a file that a watch wrote"),
+    "state, by hand": (lambda t: t, "state must be a file that a watch wrote"),
 }
 
 
@@ -85,8 +86,9 @@ def test_a_changed_past_is_refused_and_nothing_is_written(tmp_path, capsys, chan
     assert main(["watch", path]) == 0
     alter, told = CHANGES[change]
     write(alter(rows), path)
-    if change == "state":
-        state.write_text("{")
+    if "state" in change:
+        held = state.read_text().replace("301", "301.5")
+        state.write_text(held if "hand" in change else "{")
     (tmp_path / "model.json").write_text("{}")
     before, model = state.read_bytes(), [str(tmp_path)] * (change == "model")
     capsys.readouterr()
@@ -183,6 +185,7 @@ TIMES = {
     "eventTime": lambda n: days(n, 60).strftime("%Y-%m-%dT%H:%M:%S+02:00"),
     "timestamp": lambda n: np.arange(n) + 1_700_000_000,
     "year": lambda n: np.arange(n) + 1900,
+    "zeit": lambda n: days(n).strftime("%Y-%m-%d").where(np.arange(n) % 7 != 3, "NA"),
 }
 
 
@@ -210,6 +213,10 @@ def test_an_order_that_a_column_of_times_contradicts_is_named(tmp_path, name, ch
         ("day", [31, 1]),
         ("model", ["2024-02-01", "2023-01-01"]),
         ("date", ["", ""]),
+        ("month", ["Dec", "Jan"]),
+        ("time", ["11 pm", "1am"]),
+        ("date", ["31 Dec", "01 Jan"]),
+        ("day", ["12-31", "01-01"]),
     ],
 )
 def test_what_is_no_order_is_not_named(tmp_path, name, cells):
