@@ -64,8 +64,8 @@ def open_picture(content, reduced=None):
     ------
     ValueError
         With the reason: it cannot be decoded to the end, has more than 89 million pixels, several
-        pages or frames, floats, signed or 32-bit integers, planes that Pillow takes for others, or
-        16 bits of which only the lowest are used.
+        pages or frames, floats, signed or 32-bit integers, planes or a transparent colour that
+        Pillow takes for others, or 16 bits of which only the lowest are used.
     """
     try:
         image = Image.open(io.BytesIO(content), formats=_FORMATS)
@@ -81,8 +81,10 @@ def open_picture(content, reduced=None):
         colour = deep == 8 and tags.get(_PHOTOMETRIC) == 2 and tags.get(_SAMPLES) in (3, 4)
         if tags.get(_PLANES) == 2 and tags.get(_SAMPLES, 1) > 1 and not colour:
             raise ValueError("separate planes, other than RGB of 8 bits: save it without planes")
-        if deep == 16 and 2 in tags.get(_SIGN, ()):
+        if deep <= 16 and 2 in tags.get(_SIGN, ()):
             raise ValueError("signed integers: bring it to 8 bits yourself, you know its range")
+        if deep not in (1, 8) and image.mode != "P" and "transparency" in image.info:
+            raise ValueError("a transparent colour in other than 8 bits: save it with an alpha")
         image.load()  # a TIFF turns here, and loses its tag
         with contextlib.suppress(Exception):  # a damaged tag does not make the image unreadable
             ImageOps.exif_transpose(image, in_place=True)

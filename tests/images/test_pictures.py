@@ -181,15 +181,16 @@ def pages(kind):
 NOISE = RNG.integers(0, 255, (64, 64, 3), dtype=np.uint8)
 
 
-def png(side, bits=8, lines=b""):
-    """A colour PNG put together by hand: its header may promise what it does not hold."""
+def png(side, bits=8, lines=b"", colour=2, clear=b""):
+    """A PNG put together by hand: its header may promise what it does not hold."""
 
     def chunk(kind, data):
         check = struct.pack(">I", zlib.crc32(kind + data))
         return struct.pack(">I", len(data)) + kind + data + check
 
-    header = struct.pack(">IIBBBBB", side, side, bits, 2, 0, 0, 0)
-    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    header = struct.pack(">IIBBBBB", side, side, bits, colour, 0, 0, 0)
+    chunks = chunk(b"IHDR", header) + (chunk(b"tRNS", clear) if clear else b"")
+    chunks += chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + chunks
 
 
@@ -210,6 +211,9 @@ def png(side, bits=8, lines=b""):
         (encode(NOISE, "PNG").replace(b"IDAT", b"IDAX"), "."),
         (png(60_000), "pixels"),
         (encode(Image.new("1", (10_000, 9_000)), "PNG"), "10,000 x 9,000 pixels are more than"),
+        (png(8, 16, bytes(136), 0, b"\x12\x34"), "a transparent colour in other than 8 bits"),
+        (png(8, 16, bytes(392), 2, bytes(6)), "a transparent colour in other than 8 bits"),
+        (png(8, 2, bytes(24), 0, b"\0\2"), "a transparent colour in other than 8 bits"),
         (encode(Image.new("F", (8, 8)), "TIFF"), "floating-point pixels: save it with 8 or 16"),
         (encode(Image.new("I", (8, 8), 1 << 20), "TIFF"), "32-bit integers: save it with 8"),
     ],
@@ -275,7 +279,8 @@ def test_planes_of_a_tiff_are_right_or_refused(order):
     more = {262: 5, 338: None}
     with pytest.raises(ValueError, match="separate planes"):  # CMYK
         open_picture(tiff(small, 2, order, more))
-    with pytest.raises(ValueError, match="signed integers"):
-        open_picture(tiff((deep[..., :1] // 4).astype(np.int16), 1, order, {339: [2]}))
+    for signed in ((deep[..., :1] // 4).astype(np.int16), small[..., :1].astype(np.int8)):
+        with pytest.raises(ValueError, match="signed integers"):
+            open_picture(tiff(signed, 1, order, {339: [2]}))
     with pytest.raises(ValueError, match="a TIFF of a kind that is not read"):
         open_picture(tiff(deep[..., :2], 1, order))
