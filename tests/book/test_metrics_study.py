@@ -38,30 +38,34 @@ def store(root, scenario, seed=0, n=300):
     return {"task": scenario, "seed": seed, "run": StoredRun(directory, {})}
 
 
-@pytest.fixture
-def runs(tmp_path):
-    return pd.DataFrame([store(tmp_path, name, seed=k) for k, name in enumerate(SCENARIOS)])
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return pd.DataFrame([store(folder, name, seed=k) for k, name in enumerate(SCENARIOS)])
+
+
+@pytest.fixture(scope="module")
+def models(runs):
+    return study.collect_models(runs)
 
 
 # Models and correlations -----------------------------------------------------------------------
 
 
-def test_collected_models(runs):
-    models = study.collect_models(runs)
+def test_collected_models(runs, models):
     assert list(models["scenario"].unique()) == list(SCENARIOS)
     methods = models.query("scenario == 'sigmoid' and kind == 'method'").set_index("name")
     assert list(methods.index) == [m for m in METHODS if m != "ce_overfit"]
     stored = evidence.tables(runs.iloc[1])[1]
-    assert methods.loc["platt", list(METRICS)].to_dict() == evaluate(
-        stored["y"], stored["platt"], stored["p"]
-    )
+    found = evaluate(stored["y"], stored["platt"], stored["p"])
+    assert methods.loc["platt", list(METRICS)].to_dict() == found
     epochs = models.query("scenario == 'sigmoid' and kind == 'epoch'")
     assert len(epochs) == 10 and epochs["unit"].nunique() == 2  # without the untrained network
 
 
-def test_only_test_rows_count(runs, monkeypatch):
+def test_only_test_rows_count(tmp_path, monkeypatch):
     monkeypatch.setattr(evidence, "_read", evidence._read.__wrapped__)
-    run = runs.head(1)
+    run = pd.DataFrame([store(tmp_path, "linear")])
     before = study.collect_models(run)
     file = run["run"][0].directory / "predictions.parquet"
     rows = pd.read_parquet(file)
@@ -70,16 +74,14 @@ def test_only_test_rows_count(runs, monkeypatch):
     pd.testing.assert_frame_equal(study.collect_models(run), before)
 
 
-def test_correlations_equal_numpys(runs):
-    models = study.collect_models(runs)
+def test_correlations_equal_numpys(models):
     table = study.correlations(models)
     assert len(table) == 5 * 2 * 2 * 6
     for line in table.sample(12, random_state=0).itertuples():
         part = models.query("scenario == @line.scenario and kind == @line.kind")
         part = part.assign(auc=1 - part["auc"])
-        assert line.pearson == pytest.approx(
-            np.corrcoef(part[line.target], part[line.metric])[0, 1]
-        )
+        found = np.corrcoef(part[line.target], part[line.metric])[0, 1]
+        assert line.pearson == pytest.approx(found)
         assert line.models == len(part) and line.left_out == 0
 
 
@@ -95,9 +97,8 @@ def test_dependent_models_give_wider_intervals():
     rng = np.random.default_rng(0)
     center = np.repeat(rng.normal(size=(8, 2)), 50, axis=0)
     x, y = (center + 0.01 * rng.normal(size=(400, 2))).T
-    models = pd.DataFrame(np.nan, range(400), METRICS).assign(
-        scenario="linear", kind="epoch", seed=0, mse_p=x, brier=y
-    )
+    facts = {"scenario": "linear", "kind": "epoch", "seed": 0, "mse_p": x, "brier": y}
+    models = pd.DataFrame(np.nan, range(400), METRICS).assign(**facts)
     as_fits = study.correlations(models.assign(unit=np.repeat(range(8), 50))).iloc[0]
     as_rows = study.correlations(models.assign(unit=range(400))).iloc[0]
     assert as_fits.pearson == as_rows.pearson
@@ -120,13 +121,8 @@ def test_of_several_seeds_the_mean_within_them(tmp_path):
 
 
 def test_all_seeds_of_the_best_kind(tmp_path, monkeypatch):
-    names = [
-        "linear-utkface-cpu-seed0",
-        "linear-utkface-cpu-seed1",
-        "linear-utkface-cpu-seed0",
-        "linear-utkface-cpu-seed0-ab12",
-        "linear-drawn-quick-seed0",
-    ]
+    photographs = [f"linear-utkface-cpu-seed{k}" for k in (0, 1, 0)]
+    names = [*photographs, "linear-utkface-cpu-seed0-ab12", "linear-drawn-quick-seed0"]
     keys, found = ("task", "data", "profile", "seed"), []
     for k, name in enumerate(names):
         record = dict(zip(keys, name.replace("seed", "").split("-")))
@@ -135,17 +131,16 @@ def test_all_seeds_of_the_best_kind(tmp_path, monkeypatch):
     assert [*study.best_runs([tmp_path], ["linear"])["linear"]["run"]] == found[:2]
 
 
-def test_infinite_and_missing_values_are_counted(runs):
-    models = study.collect_models(runs.head(1))
-    models.loc[0, "kl_p"] = np.inf
-    table = study.correlations(models).query("kind == 'method'")
+def test_infinite_and_missing_values_are_counted(models):
+    one = models.query("scenario == 'linear'").copy()
+    one.loc[0, "kl_p"] = np.inf
+    table = study.correlations(one).query("kind == 'method'")
     assert set(table.query("target == 'kl_p'")["left_out"]) == {1}
     assert set(table.query("target == 'mse_p'")["left_out"]) == {0}
 
 
-def test_two_models_have_no_correlation(runs):
-    models = study.collect_models(runs.head(1)).head(2)
-    assert study.correlations(models)["pearson"].isna().all()
+def test_two_models_have_no_correlation(models):
+    assert study.correlations(models.head(2))["pearson"].isna().all()
 
 
 def test_the_papers_own_tables():
@@ -185,7 +180,7 @@ def test_two_classes_are_the_papers():
 
 
 def test_example_models_are_what_they_say():
-    table = defined("metrics").example_models(200_000)
+    table = defined("metrics").example_models(50_000)
     scores = {m: evaluate(table["y"], table[m], table["p"]) for m in table.columns[2:]}
     for model in ("truth", "coarse", "constant"):
         assert scores[model]["ece"] < 0.01 and scores[model]["ks"] < 0.01
