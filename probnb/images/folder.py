@@ -104,6 +104,7 @@ def load_images(
     how = check_integer(size, "size", minimum=8), check_choice(aspect, ASPECTS, "aspect"), cache_dir
     check_choice(mirror, (True, False), "mirror")
     check_number(unreadable, "unreadable", 0, 1)
+    check_integer(seed, "seed", minimum=0)
     for role in columns:
         check_choice(role, ROLES, "column")
     path = Path(images).expanduser()
@@ -264,7 +265,7 @@ def _judge(bad, n, allowed, notes):
     if len(bad) > allowed * n:
         raise ValueError(
             f"{text}. That is more than the share unreadable={allowed:g} allows: mend or remove "
-            "them, or raise it."
+            f"them, or raise it. {' '.join(notes[1:])}".rstrip()
         )
     left = "they are left out."
     notes.append(Named(f"{text}; {left}", f"{len(bad):,} of {n:,} images cannot be read; {left}"))
@@ -291,10 +292,11 @@ def _divide(table, seed, notes):
         folds, parts = _folds(y, together, seed), np.full(len(y), "train", dtype=object)
         parts[next(folds)], parts[next(folds)] = "test", "val"
     rows = {part: np.flatnonzero(parts == part) for part in ("train", "val", "test")}
+    counts = y if "weight" not in table else np.where(table["weight"] > 0, y, np.nan)
     for part, inside in rows.items():
-        if len(set(y[inside])) < 2:
+        if len(held := {*counts[inside]} & {0.0, 1.0}) < 2:
             raise ValueError(
-                f"every part must have both outcomes; {part} has {sorted(set(y[inside]))}. Give "
+                f"every part must have both outcomes; {part} has {[*map(float, held)]}. Give "
                 "more images of the rare outcome, smaller groups, or a column that says which rows "
                 "train, validate and test."
             )

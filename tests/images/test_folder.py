@@ -284,6 +284,7 @@ def test_unreadable_files_are_named_counted_and_left_out(folder, table, caplog):
         ({"y": [1, 1] + [0] * (N - 2)}, {}, "got 2 of 1"),
         ({"y": [1] * 30 + [0] * 30, "group": [0, 1] * 15 + [2, 3, 4] * 10}, {}, "got 2 of 1"),
         ({"weight": [-1] * N}, {}, "column 'weight' must hold a weight of at least 0"),
+        ({"weight": 1 - Y}, {}, r"every part must have both outcomes; train has \[0.0\]"),
         ({"p": [1.5] * N}, {}, r"column 'p' must hold a probability in \[0, 1\].*1.5"),
         ({"group": [None] * N}, {}, "column 'group' must hold a name.*nothing"),
         ({"split": ["train"] * N}, {}, "train and test at least; test is missing"),
@@ -294,6 +295,7 @@ def test_unreadable_files_are_named_counted_and_left_out(folder, table, caplog):
         ({}, {"aspect": "squeeze"}, "aspect must be one of crop, pad, stretch; got 'squeeze'"),
         ({}, {"mirror": "yes"}, "mirror must be one of True, False; got 'yes'"),
         ({}, {"unreadable": 2}, "unreadable must be a finite number in"),
+        ({}, {"seed": -1}, "seed must be an integer of at least 0; got -1"),
         ({}, {"labels": "y"}, "column must be one of y, weight, p, path.*got 'labels'"),
         ({}, {"key": "masks"}, "key must be None for pictures, which is no array; got 'masks'"),
         (None, {"group": "patient"}, "outcomes must be a table .*; got group='patient'"),
@@ -557,6 +559,9 @@ def test_archives_among_the_images_are_named_where_nothing_else_is(layout, tmp_p
     root = shutil.make_archive(tmp_path / "all", "zip", root) if "all" in layout else root
     with pytest.raises(ValueError, match=r"2 \.\w+ \(unpack them\)"):
         load_images(root, size=12, positive="dog")
+    outcomes = pd.DataFrame({"path": ["a.png", "b.png"], "y": [0, 1]})
+    with pytest.raises(ValueError, match=r"no such file.*2 \.\w+ \(unpack them\)"):
+        load_images(root, outcomes, size=12)
     with pytest.raises(ValueError, match=r"holds no JPEG.*2 \.\w+ \(unpack them\)"):
         image_entries(root)
 
