@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from .paths import composed
 from .reading import is_parquet, look_at_text, naming, open_unpacked
 from .text import plain
-from .validation import check_choice, third_class
+from .validation import check_choice, plain_array, third_class
 
 __all__ = ["ROLES", "column", "find_column", "positive_label", "read_outcomes", "read_table"]
 
@@ -177,8 +177,10 @@ def _convert(frame, name, kind):
     if values.ndim > 1:
         where = frame.attrs.get("name", "the table")
         raise ValueError(f"column {name!r} stands twice in {where}; rename or remove one.")
+    if isinstance(values.dtype, pd.ArrowDtype):
+        values = pa.array(values).to_pandas(**WHOLE)
     if isinstance(values.dtype, pd.CategoricalDtype):
-        values = pd.Series(np.asarray(values), values.index)
+        values = pd.Series(np.asarray(values))
     if pd.api.types.infer_dtype(values) == "decimal":
         values = values.astype(float)
     boolean = pd.api.types.is_bool_dtype(values)
@@ -191,7 +193,7 @@ def _convert(frame, name, kind):
         values = _as_numbers(values, frame.attrs.get("decimal", "."), kind == "outcome")
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     if kind == "label":
-        return values.where(np.isfinite(numbers)).to_numpy()
+        return plain_array(values.where(np.isfinite(numbers)), name)
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 

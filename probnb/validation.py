@@ -191,9 +191,10 @@ def plain_array(x, name):
         x = x.detach().cpu()
         x = (x.float() if "bfloat16" in str(x.dtype) else x).numpy()
     try:
-        return np.asarray(x)
+        x = np.asarray(x)
     except (TypeError, ValueError) as error:  # rows of different lengths
         raise ValueError(f"{name} must be numeric; {error}.") from None
+    return x.astype(x.dtype.newbyteorder("="), copy=False)  # pandas takes no other order
 
 
 def _numbers(x, name, empty=False):

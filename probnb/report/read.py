@@ -154,6 +154,8 @@ def check_table(frame, columns=None, **settings):
     # What is not from `read_table` counts its rows from 0.
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame must be a DataFrame of pandas; got {type(frame).__name__}.")
+    if not len(frame):
+        raise ValueError(f"frame must have at least one row; its columns {[*frame]} have none.")
     frame = frame if "name" in frame.attrs else frame.reset_index(drop=True)
     rows = Rows(frame.set_axis([*map(composed, frame.columns)], axis=1))
     notes = [*rows.notes]

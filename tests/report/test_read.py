@@ -40,6 +40,13 @@ def test_files_of_both_kinds_give_the_same_table(frame, tmp_path, kind):
     assert table.notes[0] == f"Read 400 rows of mine.{kind}."
 
 
+@pytest.mark.parametrize("kind", [">i2", "<i2", "Int8", "int8[pyarrow]"])
+def test_groups_are_those_whatever_holds_them(kind):
+    frame = plain(group=pd.Series(np.arange(24) % 4).astype(kind), cluster=Y)
+    table = same(check_table(frame.astype({"cluster": kind, "y": kind})))
+    assert (table.groups, table.units) == (4, 2)
+
+
 def test_logits_are_found_or_told(frame):
     logits = frame.assign(**{c: logit(frame[c]) for c in ("careful", "overconfident", "noisy")})
     for scale in ("auto", "logit", "each"):
@@ -129,6 +136,7 @@ def with_values(frame, column, values):
             "'weight' must hold a weight of at least 0",
         ),
         (lambda f: f.assign(weight=0), "'weight' must hold a weight above 0"),
+        (lambda f: f[:0], "frame must have at least one row; its columns .*'y'.* have none"),
     ],
 )
 def test_bad_files_are_refused_by_name(frame, change, match):

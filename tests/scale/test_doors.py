@@ -301,15 +301,19 @@ TYPES = {
 def test_columns_of_any_type_are_read_alike(tmp_path):
     pq.write_table(pa.table(TYPES), tmp_path / "a.parquet")
     rows, engine = Rows(read_table(tmp_path / "a.parquet")), open_rows(tmp_path)
+    arrow = Rows(pa.table(TYPES).to_pandas(types_mapper=pd.ArrowDtype))
     for held, fill in (("label", ""), ("number", np.nan), ("outcome", np.nan)):
         read = {f"c{k}": engine.read(kind, held) for k, kind in enumerate(TYPES)}
         found = engine.ask(engine.table.select("_row", **read).order_by("_row"))
         for k, kind in enumerate(TYPES):
-            ours, theirs = (
+            ours, *others = (
                 pd.Series(x, dtype=object).fillna(fill)
-                for x in (found[f"c{k}"], rows.read(kind, held))
+                for x in (found[f"c{k}"], rows.read(kind, held), arrow.read(kind, held))
             )
-            pd.testing.assert_series_equal(ours, theirs, check_names=False, obj=f"{kind} as {held}")
+            for theirs in others:
+                pd.testing.assert_series_equal(
+                    ours, theirs, check_names=False, obj=f"{kind}, {held}"
+                )
 
 
 def test_lengths_of_time_are_no_numbers(tmp_path):
