@@ -24,17 +24,11 @@ def continued(world, rng):
     Written from the description of the traffic, without the simulator's code or arrays.
     """
     car, braking = float(world.car[0]), bool(world.braking[0])
+    numbers = ("gap", "x", "speed", "drift", "way", "lane")
     vehicles = [
-        {
-            "gap": float(world.gap[0, k]),
-            "x": float(world.x[0, k]),
-            "speed": float(world.speed[0, k]),
-            "drift": float(world.drift[0, k]),
-            "way": float(world.way[0, k]),
-            "lane": float(world.lane[0, k]),
-            "doing": ("cruise", "brake", "drift", "cut in")[world.doing[0, k]],
-            "present": bool(world.present[0, k]),
-        }
+        {name: float(getattr(world, name)[0, k]) for name in numbers}
+        | {"doing": ("cruise", "brake", "drift", "cut in")[world.doing[0, k]]}
+        | {"present": bool(world.present[0, k])}
         for k in range(world.gap.shape[1])
     ]
     rates = {
@@ -90,14 +84,11 @@ def test_probability_is_the_share_of_brute_force_continuations():
     error = np.sqrt(p * (1 - p) / 4000)
     uncertain = np.argwhere((p > 0.05) & (p < 0.95) & ~world.crashed[:, None])[:8]
     assert len(uncertain) == 8
-    rng, n = random.Random(0), 300
-    z = []
+    rng, n, z = random.Random(0), 300, []
     for i, k in uncertain:
-        one = world.take([i])
+        one, said = world.take([i]), p[i, k]
         share = sum(k in continued(one, rng) for _ in range(n)) / n
-        z.append(
-            (share - p[i, k]) / math.hypot(math.sqrt(p[i, k] * (1 - p[i, k]) / n), error[i, k])
-        )
+        z.append((share - said) / math.hypot(math.sqrt(said * (1 - said) / n), error[i, k]))
     assert np.abs(z).max() < 3.2
     assert np.mean(np.square(z)) < 2.4, "99 % of means of eight squares are below 2.5"
 
@@ -143,12 +134,10 @@ def test_about_one_in_seven_collides():
 
 def test_labelled_vehicles_are_samples_with_their_probability(splits):
     report = splits.report
-    assert report["frames"] == 20 * sum(SCENES)
+    assert report["frames"] == 20 * sum(SCENES) and splits.known
     assert report["lost"] == 0 and report["unlabelled"] > 0
-    assert splits.known
-    assert {i.split("/")[3] for i in splits.test.ids} <= {
-        str(20 * s + t) for s in range(6) for t in range(2, 20, 3)
-    }
+    asked = {str(20 * s + t) for s in range(6) for t in range(2, 20, 3)}
+    assert {i.split("/")[3] for i in splits.test.ids} <= asked
     p = splits.test.probabilities.numpy()
     np.testing.assert_allclose(40 * p, np.rint(40 * p), atol=1e-5)
     assert ((p == 0) <= (splits.test.outcomes.numpy() == 0)).mean() > 0.9
