@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from probnb.methods import METHODS
 from probnb.training.targets import TARGETS, left_out
 from probnb_book import storage, studies
 from probnb_book.ablations import special, study
-from probnb_book.ablations.rows import STUDIES, Row, settings_of
+from probnb_book.ablations.rows import STUDIES, settings_of
 from probnb_book.data.faces import load_faces
 
 SEEDS = (0, 1, 2)
@@ -30,39 +31,26 @@ def fits(tmp_path_factory):
     return tmp_path_factory.mktemp("fits")
 
 
-def made_up(name, scenarios=("linear",), seeds=SEEDS, n=(100,)):
-    """A table of a study whose rows differ by known amounts, with noise that seeds share."""
-    rng = np.random.default_rng(len(name))
-    lines = []
-    for seed in seeds:
+def made_up(scenarios=("linear",), seeds=SEEDS):
+    """A study of weighted sums whose rows differ by known amounts, with noise that seeds share."""
+    rng, lines = np.random.default_rng(8), []
+    for seed, scenario in product(seeds, scenarios):
         luck = rng.normal(0, 0.01)
-        for scenario in scenarios:
-            for size in n:
-                for k, (row, known) in enumerate(STUDIES[name].items()):
-                    known = known or Row(METHODS["ce"])
-                    value = 0.05 + luck + 0.001 * k + rng.normal(0, 1e-4)
-                    lines.append(
-                        {
-                            "study": name,
-                            "scenario": scenario,
-                            "data": "drawn v3",
-                            "profile": "quick",
-                            "seed": seed,
-                            "n": size,
-                            "row": row,
-                            "label": known.method.label,
-                            "part": known.part,
-                            "x": known.x,
-                            "mse_p": value,
-                            "epoch": 3,
-                            "cost": 1.0 + k / 4,
-                        }
-                    )
-    return pd.DataFrame(lines)
+        for k, (row, known) in enumerate(STUDIES["weighted"].items()):
+            lines.append(
+                {
+                    **{"scenario": scenario, "seed": seed, "row": row},
+                    **{"label": known.method.label, "part": known.part, "x": known.x},
+                    "mse_p": 0.05 + luck + 0.001 * k + rng.normal(0, 1e-4),
+                    "cost": 1.0 + k / 4,
+                }
+            )
+    facts = {"study": "weighted", "data": "drawn v3", "profile": "quick", "n": 100, "epoch": 3}
+    return pd.DataFrame(lines).assign(**facts)
 
 
 def test_intervals_are_students_over_the_differences_of_seeds():
-    table = made_up("weighted")
+    table = made_up()
     found = study.compare(table, base="cape_bin").set_index("row")
     wide = table.pivot(index="seed", columns="row", values="mse_p")
     difference = (wide["lambda=1"] - wide["cape_bin"]).to_numpy()
@@ -72,21 +60,20 @@ def test_intervals_are_students_over_the_differences_of_seeds():
     assert (row["low"], row["high"]) == pytest.approx(tuple(expected.confidence_interval(0.95)))
     assert row["p"] == pytest.approx(expected.pvalue) and row["holm"] >= row["p"]
     assert "cape_bin" not in found.index
-    one = study.compare(made_up("weighted", seeds=(0,)))
+    one = study.compare(made_up(seeds=(0,)))
     assert one["low"].isna().all() and (one["seeds"] == 1).all()
 
 
 def test_tables_are_kept_and_new_lines_replace_old(tmp_path):
-    table = made_up("weighted", seeds=(0, 1))
+    table = made_up(seeds=(0, 1))
     study.write_study(table, tmp_path)
-    later = made_up("weighted", seeds=(1, 2)).assign(mse_p=0.5)
-    study.write_study(later, tmp_path)
+    study.write_study(made_up(seeds=(1, 2)).assign(mse_p=0.5), tmp_path)
     found = study.read_study(tmp_path, "weighted")
     assert found["seed"].value_counts().to_dict() == dict.fromkeys(SEEDS, len(STUDIES["weighted"]))
     assert (found.query("seed > 0")["mse_p"] == 0.5).all()
     kept = found.query("seed == 0")["mse_p"].to_numpy()
     np.testing.assert_allclose(kept, table.query("seed == 0")["mse_p"], rtol=1e-5)
-    study.write_study(made_up("weighted", ("discrete", "sigmoid")), tmp_path)
+    study.write_study(made_up(("discrete", "sigmoid")), tmp_path)
     order = ["linear", "sigmoid", "discrete"]
     assert list(study.read_study(tmp_path, "weighted")["scenario"].unique()) == order
     assert study.read_study(tmp_path, "weighted", scenario="sigmoid")["seed"].nunique() == 3
@@ -96,14 +83,11 @@ def test_tables_are_kept_and_new_lines_replace_old(tmp_path):
 def test_a_later_seed_leaves_the_records_of_others_alone(tmp_path, monkeypatch):
     for commit, seeds in (("first", (0, 1)), ("second", (1, 2))):
         monkeypatch.setattr(study, "machine", lambda commit=commit: {"commit": commit})
-        study.write_study(made_up("weighted", seeds=seeds), tmp_path)
+        study.write_study(made_up(seeds=seeds), tmp_path)
     records = storage.records(tmp_path, "ablations")
-    name = "weighted-linear-drawn-v3-quick-seed{}"
-    assert {run: of["commit"] for run, of in records.items()} == {
-        name.format(0): "first",
-        name.format(1): "second",
-        name.format(2): "second",
-    }
+    commits = {run: of["commit"] for run, of in records.items()}
+    expected = zip(SEEDS, ("first", "second", "second"))
+    assert commits == {f"weighted-linear-drawn-v3-quick-seed{k}": first for k, first in expected}
     assert all(of["settings"]["width"] == 8 for of in records.values())
 
 
@@ -116,11 +100,8 @@ def test_rows_of_every_study_can_be_planned(name):
 def test_settings_are_on_their_panels():
     rows = {row: r.method for row, r in STUDIES["cape"].items()}
     jobs = plan(list(rows), settings_of("smoke"), rows=rows)
-    for name, setting, value in (
-        ("m=2", "every", 2),
-        ("B=50", "bins", 50),
-        ("r=20", "neighbours", 20),
-    ):
+    panels = (("m=2", "every", 2), ("B=50", "bins", 50), ("r=20", "neighbours", 20))
+    for name, setting, value in panels:
         (job,) = jobs[name]
         assert getattr(job.targets, setting) == value and STUDIES["cape"][name].x == value
     assert jobs["length=12"][0].recipe.epochs == 12
@@ -147,13 +128,13 @@ def test_costs_are_counted_in_images_seen(splits, fits):
     done = run_jobs(every, splits, fits, **HOW)
     ce = done[jobs["ce"][0]]
     unit = min(len(ce.history) - 1, ce.best_epoch + SMALL.patience)
-    epochs = lambda job: len(done[job].history) - 1  # noqa: E731
-    others = sum(epochs(job) for job in jobs["ensemble"][1:])
+    epochs = {job: len(fit.history) - 1 for job, fit in done.items()}
+    others = sum(epochs[job] for job in jobs["ensemble"][1:])
     assert table.loc["ensemble", "cost"] == pytest.approx((unit + others) / unit)
     (student,) = jobs["crossfit"]
     n = len(splits.train)
-    seen = sum(epochs(t) * (n - len(left_out(splits, t.fold))) for t in student.teachers)
-    expected = (seen + n * epochs(student)) / (n * unit)
+    seen = sum(epochs[t] * (n - len(left_out(splits, t.fold))) for t in student.teachers)
+    expected = (seen + n * epochs[student]) / (n * unit)
     assert table.loc["crossfit", "cost"] == pytest.approx(expected)
 
 
