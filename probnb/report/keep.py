@@ -17,6 +17,7 @@ from scipy.special import expit, logit
 from scipy.stats import ks_2samp
 
 from ..calibrators import CALIBRATORS, from_dict, logits_from_probabilities, to_dict
+from ..metrics.registry import CLIP
 from ..metrics.resampling import draw_weights
 from ..metrics.sample import effective_rows
 from ..paths import composed, find_path
@@ -35,6 +36,9 @@ REPLICATES = 200
 
 CHANCE = 1e-6
 """A column of log-odds is refused where fewer such files would look like probabilities."""
+
+SURE = logit(1 - CLIP)
+"""Log-odds beyond these were not told apart where the map was fitted, to probabilities."""
 
 LEAST = 1e-12
 """A rate below this is 0."""
@@ -77,7 +81,11 @@ class KeptMap:
         log_odds = self.scale == "logit"
         p = expit(x) if log_odds else np.clip(x, 0, 1)
         if self.calibrator is not None:
-            s = x if log_odds else np.diff(logits_from_probabilities(p), axis=1)[:, 0]
+            s = (
+                np.clip(x, -SURE, SURE)
+                if log_odds
+                else np.diff(logits_from_probabilities(p), axis=1)[:, 0]
+            )
             p = self.calibrator.predict_proba(s)[:, 1]
         return at_rate(p, *self.rates) if self.rates else p
 

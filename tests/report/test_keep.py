@@ -118,6 +118,19 @@ def test_every_map_survives_its_file_and_an_engine_gives_what_memory_gives(files
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("name", ["temperature", "platt", "beta", "spline"])
+def test_log_odds_and_their_probabilities_are_mapped_alike(name):
+    """Beyond 36 a map was fitted to probabilities of 1 and went on in log-odds of any size."""
+    frame = drawn(2000)
+    x = 25 * logit(frame["right"])
+    ours, theirs = (
+        fit_map(check_table(frame[["y"]].assign(m=m)), name)[0].predict(m.to_numpy())
+        for m in (x, expit(x))
+    )
+    assert x.max() > 100
+    np.testing.assert_allclose(ours, theirs, atol=0.01)  # 1 - p has few digits
+
+
 def test_a_rate_alone_is_applied_by_the_engine_too(files, tmp_path):
     kept = fit_map(read_predictions(files / "right.csv"), rate=0.03)[0]
     assert kept.calibrator is None
