@@ -190,8 +190,8 @@ class ProbabilityData:
         return torch.arange(len(self)).split(batch_size)
 
     def take(self, rows):
-        """Return some rows as a data set of their own, in the order of `rows`."""
-        rows = np.ascontiguousarray(rows, dtype=np.int64)
+        """Return some rows, by number or by a mask, as a data set of their own, in that order."""
+        rows = np.arange(len(self))[rows]
         index = torch.as_tensor(rows, device=self.outcomes.device)
         known = {name: getattr(self, name) for name in _CHECKS if getattr(self, name) is not None}
         cut = {name: x[index if torch.is_tensor(x) else rows] for name, x in known.items()}

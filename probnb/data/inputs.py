@@ -3,6 +3,8 @@
 import numpy as np
 import torch
 
+from ..validation import refuse_masked
+
 CELLS = 1 << 26
 """Numbers of the padded bags that are predicted at a time: 256 MB."""
 
@@ -155,7 +157,8 @@ def check_inputs(inputs):
         if _in_memory(inputs.values):
             check_finite(inputs.values)
         return len(inputs)
-    shape = getattr(inputs, "shape", None)
+    refuse_masked(inputs, "inputs")
+    shape = None if hasattr(inputs, "toarray") else getattr(inputs, "shape", None)
     kind = str(getattr(inputs, "dtype", None)).removeprefix("torch.")
     if shape is None or len(shape) < 2:
         seen = type(inputs).__name__ if shape is None else f"shape {tuple(shape)}"

@@ -195,6 +195,7 @@ def bootstrap(
     known = computable(p is not None or votes is not None)
     metrics = known if metrics is None else [check_choice(m, known, "metrics") for m in metrics]
     replicates = check_integer(replicates, "replicates")
+    check_integer(seed, "seed", minimum=0)
     codes = check_groups(groups, len(y), kept)
     point = []
     for sample in samples.values():  # no comprehension: a warning names our caller

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 
 from probnb.data import Bags, ProbabilityData, Splits
 from probnb.data.base import Brightness, Mirror, Shift
@@ -31,6 +32,10 @@ def test_what_is_known_of_a_row_stays_with_it():
     assert torch.equal(part.inputs, IMAGES[rows])
     assert part.outcomes.dtype == part.probabilities.dtype == torch.float32
     assert list(ProbabilityData(IMAGES, Y).ids) == list(range(30))
+    for mask in (data.weights > 28, np.arange(30) > 27, [False] * 28 + [True] * 2, slice(28, None)):
+        assert list(data.take(mask).ids) == [128, 129]
+    with pytest.raises(IndexError, match="index 30 is out of bounds"):
+        data.take([30])
 
 
 def test_images_are_scaled_as_the_training_part_says():
@@ -127,6 +132,11 @@ def test_bags_are_padded_and_masked():
         ({"inputs": IMAGES.bool()}, "inputs must be uint8 images or floating point"),
         ({"inputs": IMAGES.permute(0, 2, 3, 1)}, "looks like .n, height, width, channels."),
         ({"inputs": IMAGES[:, 0]}, "inputs of uint8 must be .n, channels"),
+        ({"inputs": np.ma.array(np.eye(30), mask=np.eye(30))}, "inputs .* row 0 is masked"),
+        (
+            {"inputs": csr_array(np.eye(30))},
+            "inputs must be a tensor or an array .*; got csr_array",
+        ),
         ({"inputs": [1, 2, 3]}, "inputs must be a tensor or an array"),
         ({"inputs": torch.full((30, 2), float("inf"))}, "inputs must be finite; .* in row 0"),
     ],

@@ -143,6 +143,7 @@ def test_data_frames_and_chosen_metrics():
         ({"metrics": ["mse_p"]}, "metrics must be one of ece"),
         ({"metrics": ["bries"]}, "Did you mean 'brier'"),
         ({"replicates": 0}, "replicates must be an integer of at least 1"),
+        ({"seed": 1.5}, "seed must be an integer of at least 0; got 1.5"),
         ({"groups": ["a"]}, "groups must name a group for each of the 2 rows"),
         ({"groups": ["a", None]}, "groups must not be missing; it is in row 1"),
         ({"groups": [np.nan, "a"]}, "groups must not be missing; it is in row 0"),
