@@ -17,6 +17,7 @@ With a GPU, the paper's size, after a minute that says how fast and how repeatab
 
 import argparse
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -249,6 +250,7 @@ def kept(record, name):
     return first + losses[first:].index(min(losses[first:]))
 
 
+@cache
 def arithmetic(rung):
     """Multiplications and additions of one image on its way through the network, in millions."""
     job = trainings(rung, 0)["ce"]
@@ -275,14 +277,17 @@ def epochs(folder):
             facts |= {"training": name, "start": start.rpartition(" at ")[0], "bins": None}
             facts["rate"] = one["recipe"]["learning_rate"]
             parts.append(pd.DataFrame(one["history"]).assign(**facts))
-    return pd.concat(parts, ignore_index=True)
+    none = pd.DataFrame(
+        columns=["size", "scenario", "seed", "mirror", "training", "start", "epoch"]
+    )
+    return pd.concat(parts or [none.assign(val_ce=[], mse_p=[])], ignore_index=True)
 
 
 def noise(folder):
     """Return V of both trainings of cross entropy, where they are stored, a line a seed."""
     lines = []
     for name, record in storage.records(folder, "ladder").items():
-        if {*STARTS} <= set(record["fits"]):
+        if {*STARTS} <= set(record["fits"]) and not record["mirror"]:
             table = read(name, folder)[1]
             test = table[table["split"] == "test"]
             pair = (test[f"{one} | {kept(record, one)}"] for one in STARTS)
@@ -295,41 +300,52 @@ def noise(folder):
 def sizes(folder, scenario="linear"):
     """Return what the ladder asks of each seed at the epochs that validation keeps.
 
-    Columns ``error`` (MSE_p times 100 of stopping early, the mean of two trainings), and in per
-    cent of it ``noise`` (V) and ``cape`` (less its control at 0.001, the mean over both starts).
+    Columns ``error`` (MSE_p times 100 of stopping early, the mean of two trainings), ``fresh`` (on
+    labels drawn afresh), and in per cent of the first ``noise`` (V) and ``cape`` (less its control
+    at 0.001, the mean over both starts).
     """
-    table = epochs(folder).query(
-        "scenario == @scenario and not mirror and (epoch > 0 or start != '')"
-    )
+    table = epochs(folder)
+    trained = (table["epoch"] > 0) | (table["start"] != "")  # random weights are no candidate
+    table = table[trained & table["scenario"].eq(scenario) & table["mirror"].eq(False)]
     key = ["size", "seed"]
     best = table.loc[table.groupby([*key, "training"])["val_ce"].idxmin()]
     error = 100 * best.pivot(index=key, columns="training", values="mse_p")
+    error = error.reindex(columns=list(trainings(RUNGS["32"], 0, fresh=True)))
     early = error[[*STARTS]].mean(axis=1, skipna=False).dropna().rename("error")
     pairs = [[f"{row} from {start} at 0.001" for row in ("cape", "control")] for start in STARTS]
     less = [error[cape] - error[control] for cape, control in pairs]
+    apart = noise(folder)
     told = {
-        "noise": 100 * noise(folder).query("scenario == @scenario").set_index(key)["V"],
+        "noise": 100 * apart[apart["scenario"] == scenario].set_index(key)["V"],
         "cape": pd.concat(less, axis=1).mean(axis=1, skipna=False),
     }
-    return pd.DataFrame(told).reindex(early.index).div(early / 100, axis=0).assign(error=early)
+    return (
+        pd.DataFrame(told)
+        .reindex(early.index)
+        .div(early / 100, axis=0)
+        .assign(error=early, fresh=error["fresh"])
+    )
 
 
 def forecast(values, size=200, level=0.95):
     """Continue a quantity of `sizes` in a straight line in the logarithm of the arithmetic.
 
-    Seeds weigh by the inverse variance between those of their size. Returns the value at `size`
-    and the ends of the interval in which a single seed there is expected, whose variance is taken
-    to be that of the largest size.
+    Seeds weigh by the inverse variance between those of their size; a size needs two. Returns the
+    value at `size` and the ends of the interval in which a single seed there is expected, with the
+    variance, and Student's distribution, of the largest size; NaN with fewer than two sizes.
     """
-    values = values.dropna()
-    work = {rung.size: np.log10(arithmetic(rung)) for rung in RUNGS.values()}
-    x = values.index.get_level_values("size").map(work).to_numpy()
     spread = values.groupby("size").std().dropna()
-    weights = 1 / values.index.get_level_values("size").map(spread).to_numpy()
+    if len(spread) < 2:
+        return (np.nan,) * 3
+    values = values[values.index.isin(spread.index, level="size")].dropna()
+    sizes = values.index.get_level_values("size")
+    work = {rung.size: np.log10(arithmetic(rung)) for rung in RUNGS.values()}
+    x, weights = sizes.map(work).to_numpy(), 1 / sizes.map(spread).to_numpy()
     line, covariance = np.polyfit(x, values, 1, w=weights, cov=True)
     at = np.array([work[size], 1])
     variance = at @ covariance @ at + spread.iloc[-1] ** 2
-    half = student.ppf((1 + level) / 2, len(values) - 2) * np.sqrt(variance)
+    few = (sizes == spread.index[-1]).sum() - 1
+    half = student.ppf((1 + level) / 2, few) * np.sqrt(variance)
     return at @ line, at @ line - half, at @ line + half
 
 

@@ -20,8 +20,8 @@ from .scenarios import SCENARIOS
 TARGETS = tuple(name for name, metric in METRICS.items() if metric.needs_truth)
 """What only the true probabilities can tell."""
 
-PROXIES = tuple(name for name in METRICS if name not in TARGETS)
-"""What outcomes can tell."""
+PROXIES = ("ece", "mce", "ks", "brier", "auc", "nll")
+"""What outcomes can tell, of which stored epochs have a value."""
 
 MODEL = ("scenario", "kind", "seed", "name", "unit")
 """What tells a trained model from others."""

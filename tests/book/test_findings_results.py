@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from probnb.metrics import difference
-from probnb_book import authors, claims, costs, evidence, pause, storage
+from probnb_book import authors, claims, costs, evidence, ladder, pause, storage
 from probnb_book.claims.statistics import of_run
 from probnb_book.published import published
 
@@ -246,3 +246,37 @@ def test_settings_that_tables_tell(best):
     kept = pd.concat(chosen).query("chosen and method == 'cape_bin'")
     counts = kept["calibration_epochs"].where(kept["best_epoch"] > 0, 0)
     assert counts.value_counts().to_dict() == {1: 16, 0: 7, 2: 2}
+
+
+# Does it hold at the paper's size?
+
+
+def check_sizes(sizes, paper):
+    error, fewest = sizes["error"].groupby("size").mean(), sizes.groupby("size").size().min()
+    assert [*error.index] == [32, 48, 96] and fewest >= 2
+    assert 1 - error[96] / error[32] == pytest.approx(1 / 6, abs=0.03)
+    assert 1 / 8 < sizes["noise"].min() / 100 < 1 / 6 and 0.28 < sizes["noise"].max() / 100 < 0.36
+    assert sizes["cape"].abs().max() < 1
+    assert 100 * (paper["cape_bin"] / paper["ensemble"] - 1) == pytest.approx(-6, abs=0.5)
+    assert sizes["error"].max() < 2 / 3 * paper["ce"]
+    said("Stopping early has about a sixth less error")
+    said("a seventh to a third of it")
+    said("CaPE is within one per cent of its control at every size and seed")
+    said("a lead of six over its own ensemble")
+    said("has even two thirds of it")
+
+
+def test_the_ladder_of_sizes(larger):
+    paper = published("linear", metric="mse_p").set_index("method")["value"]
+    sizes = ladder.sizes(RESULTS)
+    check_sizes(sizes, paper)
+    with pytest.raises(AssertionError):
+        check_sizes(sizes.assign(cape=sizes["cape"] - 6), paper)
+    work = {size: ladder.arithmetic(ladder.RUNGS[size]) for size in ("32", "96", "200")}
+    assert work["96"] / work["32"] == pytest.approx(40, abs=1)  # "forty times the arithmetic"
+    assert work["200"] / work["32"] == pytest.approx(700, abs=5)
+    fresh = errors({"linear": larger["linear"]})["resampled"].mean()
+    assert fresh == pytest.approx(paper["resampled"], abs=0.1)  # end where ours do at 48 pixels
+    low, high = ladder.forecast(sizes["noise"])[1:]
+    implied = 125 * (1 - paper["ensemble"] / paper["ce"])  # of five members
+    print(low, high, implied)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -114,3 +115,54 @@ def test_a_seed_is_written_after_each_training(tmp_path, monkeypatch, splits):
         p_hat = 1 / (1 + np.exp(-test[f"{name} | {epoch}"].astype(float)))
         error = record["fits"][name]["history"][epoch]["mse_p"]
         assert np.mean((p_hat - test["p"]) ** 2) == pytest.approx(error, rel=1e-5)
+
+
+def made_up(seed, size):
+    """A seed whose V is 0.02 and whose CaPE, kept at its second epoch, has a tenth less error."""
+    error, fits = 0.02 + 0.001 * seed, {}
+    table = {"split": ["val", "test", "test"], "y": [0, 0, 1], "p": [0.5, 0.5, 0.5]}
+    for name, job in ladder.trainings(RUNG, seed).items():
+        own = error * (0.9 if name.startswith("cape") else 1)
+        loss = [0.6, 0.6, 0.5] if " from " in name else [0.1, 0.6, 0.5]  # 0 is no candidate there
+        rows = zip(loss, (0.9, 0.8, own))
+        history = [{"epoch": t, "val_ce": v, "mse_p": e} for t, (v, e) in enumerate(rows)]
+        fits[name] = {"recipe": {"learning_rate": job.recipe.learning_rate}, "history": history}
+    for name, p_hat in zip(ladder.STARTS, (0.5, 0.7)):
+        table |= {f"{name} | 1": 9.0, f"{name} | 2": np.log(p_hat / (1 - p_hat))}
+    record = {"rung": {"size": size}, "task": "linear", "seed": seed, "mirror": False}
+    return record | {"fits": fits}, {"ladder": pd.DataFrame(table)}
+
+
+def test_what_the_ladder_asks_of_a_seed(tmp_path):
+    runs = {f"{size}-seed{seed}": made_up(seed, size) for size in (32, 48) for seed in (0, 1)}
+    half = made_up(2, 32)
+    del half[0]["fits"]["ce 2"]  # not trained yet
+    mirrored = made_up(0, 32)
+    mirrored[0]["mirror"] = True
+    ladder.storage.keep(tmp_path, "ladder", runs | {"half": half, "mirrored": mirrored})
+    np.testing.assert_allclose(ladder.noise(tmp_path).query("size == 48")["V"], 0.02)
+    sizes = ladder.sizes(tmp_path)
+    assert list(sizes.index) == [(32, 0), (32, 1), (48, 0), (48, 1)]
+    np.testing.assert_allclose(sizes["error"], [2.0, 2.1, 2.0, 2.1])
+    np.testing.assert_allclose(sizes["noise"], 2 / np.array([0.02, 0.021, 0.02, 0.021]))
+    np.testing.assert_allclose(sizes["cape"], -10)
+    assert sizes["fresh"].isna().all() and ladder.sizes(tmp_path / "nothing").empty
+
+
+def test_the_line_through_the_sizes():
+    work = {
+        size: np.log10(ladder.arithmetic(ladder.RUNGS[f"{size}"])) for size in (32, 48, 96, 200)
+    }
+    assert 2 < 10 ** work[32] < 3 and 700 < 10 ** (work[200] - work[32]) < 705  # the paper's size
+    index = pd.MultiIndex.from_product([(32, 48, 96), (0, 1)], names=["size", "seed"])
+    values = pd.Series([2 - work[size] + (-1) ** seed * 1e-9 for size, seed in index], index)
+    np.testing.assert_allclose(ladder.forecast(values), 2 - work[200], atol=1e-7)
+    rng = np.random.default_rng(0)
+    index = pd.MultiIndex.from_product([(32, 48, 96), range(4)], names=["size", "seed"])
+    inside = []
+    for _ in range(300):
+        values = pd.Series(rng.normal(size=len(index)), index)
+        _, low, high = ladder.forecast(values)
+        inside.append(low < rng.normal() < high)
+    assert 0.93 < np.mean(inside) < 0.99
+    assert np.isnan(ladder.forecast(values.loc[[32]])).all()
