@@ -7,6 +7,7 @@ import io
 import re
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -25,7 +26,7 @@ _NO_TABLE = {  # first bytes of what people have instead
     b"\xfd7zXZ": "compressed by xz: unpack it first",
     b"\x28\xb5\x2f\xfd": "compressed by zstd: unpack it first",
     b"\x80": "a pickle, which may run code when read: write CSV or Parquet",
-    b"{": "JSON: write CSV or Parquet",
+    **dict.fromkeys((b"{", b"[{"), "JSON: write CSV or Parquet"),
     b"<": "HTML or XML: write CSV or Parquet",
 }
 # A cell that is a number with a decimal comma, and not one with thousands such as 1,234.
@@ -125,22 +126,27 @@ def _look(opened, encoding, notes):
             if "\0" in piece:
                 raise ValueError("it is no text")
             if header is None:
-                header = piece.splitlines()[0]
-                fields = {mark: len(next(csv.reader([header], delimiter=mark))) for mark in ",;\t"}
-                separator = max(fields, key=fields.get)
+                header, below, *_ = [*piece.splitlines()[:2], ""]
+                separator = max(",;\t", key=partial(_fields, header, below))
             decimal = decimal or _decimal(piece, separator)
             blank = blank and not piece.strip(" \r\n\t,;")
             quoted = quoted or '"' in piece
     if blank:
         raise ValueError("it is empty; write a header first")
-    if not header.strip(" \t,;"):
-        raise ValueError("its first line must name the columns; it is blank")
+    if not header.removeprefix("sep=").strip(" \t,;"):
+        raise ValueError(f"its first line must name the columns; it is {header.strip() or 'blank'}")
     if separator not in header and not re.fullmatch(r"[\w.-]+", header.strip(' "')):
         raise ValueError(f"commas, semicolons or tabs must separate columns; got {header[:60]!r}")
     unnamed = "" in next(csv.reader([header], delimiter=separator))
     notes += ["A column without a name is left out."] * unnamed
     notes += ["Numbers have decimal commas."] * (decimal == ",")
     return Text(opened, encoding, header, separator, decimal, quoted, notes)
+
+
+def _fields(header, below, mark):
+    """How many fields a mark makes of the header, those first that the line below has as well."""
+    fields, held = (len(next(csv.reader([line], delimiter=mark), "")) for line in (header, below))
+    return fields == held > 1, fields
 
 
 def _decimal(text, separator):

@@ -69,6 +69,15 @@ def test_separators_and_line_ends_whatever_the_ending(tmp_path, ending, separato
     assert set(column(frame, "group", "label")) == {"a, b; c"}
 
 
+@pytest.mark.parametrize("name", ["m, new", '"m, new"', '"m, new, or old"'])
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_commas_in_a_name_separate_nothing(tmp_path, name, separator):
+    """The file was said to have no column y."""
+    rows = plain().to_csv(index=False, header=False, sep=separator)
+    frame = read(tmp_path, f"y{separator}{name}\n{rows}")
+    same(frame, name.strip('"'))
+
+
 def test_decimal_commas(tmp_path):
     for separator in ";\t":
         same(read(tmp_path, plain().to_csv(index=False, sep=separator, decimal=",")))
@@ -122,6 +131,7 @@ def test_broken_lines_and_headers(tmp_path):
     same(read(tmp_path, "\n".join(line + "," for line in lines)))  # an empty column
     refused(tmp_path, "\n" + "\n".join(lines), "first line must name the columns")
     refused(tmp_path, ",,\n1,2,3\n", "first line must name the columns")
+    refused(tmp_path, "sep=;\ny;m\n1;0.5\n", "first line must name the columns; it is sep=;")
     refused(tmp_path, "y m\n1 0.5\n", "commas, semicolons or tabs", "'y m'")
     refused(tmp_path, "y,m\n", "header (y, m) but no rows")
     for empty in ("", "\n \n", gzip.compress(b"")):
@@ -135,7 +145,8 @@ def test_what_is_no_table_is_named(tmp_path, monkeypatch):
     refused(tmp_path, gzip.compress(text)[:-30], "end-of-stream", name="x.csv.gz")
     refused(tmp_path, plain().to_parquet()[:-30], "Parquet", name="x.parquet")
     refused(tmp_path, b"\x80\x04\x95pickle", "pickle", name="x.pkl")
-    refused(tmp_path, plain().to_json(), "JSON", name="x.json")
+    for orient in ("columns", "records"):
+        refused(tmp_path, plain().to_json(orient=orient), "JSON", name="x.json")
     refused(tmp_path, b"y,m\n1,0.5\0\n", "no text")
     refused(tmp_path, bytes(range(256)) * 4, "no text")
     with pytest.raises(ValueError, match="it is a folder"):
