@@ -16,8 +16,12 @@ def stored():
 
 
 @pytest.fixture(scope="module")
-def table():
-    models = study.collect_models(stored())
+def models():
+    return study.collect_models(stored())
+
+
+@pytest.fixture(scope="module")
+def table(models):
     return study.correlations(pd.concat([models, study.paper_models()]))
 
 
@@ -47,13 +51,13 @@ def check_methods(table):
     assert errors.loc[["ece", "ks"], "skewed"].min() > 0.95
 
 
-def test_across_methods_proper_scores_follow_the_truth_and_calibration_errors_do_not(table):
+def test_across_methods_proper_scores_follow_the_truth_and_calibration_errors_do_not(table, models):
     check_methods(table)
-    models = study.collect_models(stored()).query("kind == 'method' and scenario == 'centered'")
-    apart = models.groupby("seed")["mse_p"].agg(np.ptp)
-    models = study.collect_models(stored().query("task == 'skewed'"))
-    proper = study.correlations(models[~models["name"].isin(["focal", "entropy"])])
-    proper = proper.query("kind == 'method' and target == 'mse_p'").set_index("metric")["pearson"]
+    methods = models.query("kind == 'method'")
+    apart = methods.query("scenario == 'centered'").groupby("seed")["mse_p"].agg(np.ptp)
+    proper = methods.query("scenario == 'skewed' and name not in ['focal', 'entropy']")
+    proper = study.correlations(proper).query("target == 'mse_p'")
+    proper = proper.set_index("metric")["pearson"]
     assert proper[["ece", "mce", "ks"]].max() < 0.35 and proper["brier"] > 0.9
     assert apart.min() > 0.001 and apart.max() < 0.0025
 
