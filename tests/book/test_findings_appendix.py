@@ -1,7 +1,6 @@
 """The sentences of the page Appendix, held against the stored runs they tell of."""
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,29 +11,16 @@ from scipy.stats import spearmanr
 from probnb.calibrators import CALIBRATORS
 from probnb.metrics import difference, holm
 from probnb.metrics.differences import proportion_interval
-from probnb_book import claims, costs, evidence, ladder, pause, storage
+from probnb_book import costs, evidence, ladder, pause, storage
 from probnb_book import results as tables
 from probnb_book.claims.statistics import of_run, true_slope
 from probnb_book.published import published
 
 from . import pages
-
-ROOT = Path(__file__).resolve().parents[2]
-
+from .pages import RESULTS
 
 said = partial(pages.said, page="appendix")
 page = pages.defined("appendix")
-
-
-@pytest.fixture(scope="module")
-def best():
-    runs = claims.stored_runs([ROOT / "results"])
-    return {s: r for s, r in runs.items() if s != "cifar10"}
-
-
-@pytest.fixture(scope="module")
-def strong():
-    return claims.stored_runs([ROOT / "results"], pretrained=True)
 
 
 def told(best, a, b, metric="mse_p"):
@@ -79,7 +65,7 @@ def check_waits(waits):
 
 
 def test_what_stands_in_a_pause():
-    waits = pause.fine_tunings(None, [ROOT / "results"])
+    waits = pause.fine_tunings(None, [RESULTS])
     check_waits(waits)
     own = waits["row"] == "distilled, m = 3"
     with pytest.raises(AssertionError):
@@ -87,7 +73,7 @@ def test_what_stands_in_a_pause():
 
 
 def test_no_rule_gives_the_published_baseline():
-    rules = page.rules(ROOT / "results")
+    rules = page.rules(RESULTS)
     assert rules.max().max() < 4.21 - 0.5 and rules.loc[96].mean().max() < 3
     means = rules.groupby("size").mean()
     assert (means.loc[[32, 96]].idxmin(axis=1) == "validation cross entropy").all()
@@ -103,7 +89,7 @@ def check_by_size(shown):
 
 
 def test_claims_at_each_size():
-    shown = page.by_size(ladder.epochs(ROOT / "results"))
+    shown = page.by_size(ladder.epochs(RESULTS))
     check_by_size(shown)
     with pytest.raises(AssertionError):
         check_by_size(shown - 2)
@@ -120,11 +106,10 @@ def check_noise(noise):
     assert (noise["V"] > 0).all() and noise.groupby(["task", "start"]).size().min() >= 3
 
 
-def test_noise_of_training_needs_no_label(best):
-    runs = pd.concat([*best.values(), *claims.stored_runs([ROOT / "results"], True).values()])
-    runs = pd.concat([runs, evidence.find([ROOT / "results"], "real_world")])
-    noise = page.noise_of_training(runs)
-    judged = page.noise_of_judged(ROOT / "results")
+def test_noise_of_training_needs_no_label(best, strong):
+    runs = [*best.values(), *strong.values(), evidence.find([RESULTS], "real_world")]
+    noise = page.noise_of_training(pd.concat(runs))
+    judged = page.noise_of_judged(RESULTS)
     assert len(judged) == 9 and judged["V"].between(0.003, 0.007).all()
     noise = pd.concat([noise, judged])
     check_noise(noise)
@@ -214,7 +199,7 @@ def check_maps(gains):
 
 @pytest.mark.filterwarnings("ignore")  # of maps that do not converge on few rows
 def test_calibration_after_the_fact():
-    gains = page.post_hoc([ROOT / "results"], rows=["ce"])
+    gains = page.post_hoc([RESULTS], rows=["ce"])
     assert len(gains.drop_duplicates(["task", "data", "seed"])) == 45
     one = gains[(gains["data"] == "utkface") & (gains["row"] == "ce") & (gains["map"] == "platt")]
     each = one.groupby("seed")["nll"].mean()  # five scenarios of the same faces count once
@@ -228,7 +213,7 @@ def test_calibration_after_the_fact():
 
 
 def test_a_larger_network():
-    found = evidence.find([ROOT / "results"], "synthetic", data="utkface", profile="cpu")
+    found = evidence.find([RESULTS], "synthetic", data="utkface", profile="cpu")
     runs = evidence.kinds(found[found["size"] == 48])[::-1]
     larger = {group["task"].iloc[0]: group for group in runs}
     assert {task: len(group) for task, group in larger.items()} == {"linear": 3, "discrete": 3}
@@ -283,7 +268,7 @@ def test_how_many_trainings_it_would_take(best):
 
 
 def test_features_that_pay():
-    rows = storage.read(ROOT / "results", "features", "logistic")
+    rows = storage.read(RESULTS, "features", "logistic")
     assert (rows.groupby(["images", "backbone", "size", "mirror", "scenario"]).size() == 10).all()
     keys = ["images", "backbone", "size", "mirror"]
     wide = rows.pivot_table("mse_p", keys, ["scenario", "seed"]).sort_index()
@@ -310,7 +295,7 @@ def test_features_that_pay():
 
 
 def test_what_is_flagged():
-    flags = storage.read(ROOT / "results", "features", "flags").set_index(["layers", "rule"])
+    flags = storage.read(RESULTS, "features", "flags").set_index(["layers", "rule"])
     rate = flags.pivot(columns="pictures", values="flagged")
     kept, last = rate.loc["stages", "Mahalanobis"], rate.loc["last", "Mahalanobis"]
     said("and one in a hundred of held-out faces")
@@ -357,7 +342,7 @@ def check_budget(parts, taken, cells):
 
 def test_where_the_error_comes_from(best, strong):
     runs = pd.concat([*best.values(), *strong.values()])
-    cells, parts, taken = page.budget(ROOT / "results", runs)
+    cells, parts, taken = page.budget(RESULTS, runs)
     check_budget(parts, taken, cells)
     for broken in ((1.3 * parts, taken, cells), (parts, 3 * taken, cells)):
         with pytest.raises(AssertionError):
