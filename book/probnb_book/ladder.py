@@ -330,22 +330,20 @@ def sizes(folder, scenario="linear"):
 def forecast(values, size=200, level=0.95):
     """Continue a quantity of `sizes` in a straight line in the logarithm of the arithmetic.
 
-    Seeds weigh by the inverse variance between those of their size; a size needs two. Returns the
-    value at `size` and the ends of the interval in which a single seed there is expected, with the
-    variance, and Student's distribution, of the largest size; NaN with fewer than two sizes.
+    Seeds of all sizes are taken to differ alike, since the few of one size do not tell. Returns
+    the value at `size` and the ends of the interval in which a single seed there is expected; NaN
+    with fewer than three seeds or two sizes.
     """
-    spread = values.groupby("size").std().dropna()
-    if len(spread) < 2:
-        return (np.nan,) * 3
-    values = values[values.index.isin(spread.index, level="size")].dropna()
+    values = values.dropna()
     sizes = values.index.get_level_values("size")
+    if len(values) < 3 or sizes.nunique() < 2:
+        return (np.nan,) * 3
     work = {rung.size: np.log10(arithmetic(rung)) for rung in RUNGS.values()}
-    x, weights = sizes.map(work).to_numpy(), 1 / sizes.map(spread).to_numpy()
-    line, covariance = np.polyfit(x, values, 1, w=weights, cov=True)
-    at = np.array([work[size], 1])
-    variance = at @ covariance @ at + spread.iloc[-1] ** 2
-    few = (sizes == spread.index[-1]).sum() - 1
-    half = student.ppf((1 + level) / 2, few) * np.sqrt(variance)
+    x, at = sizes.map(work).to_numpy(), np.array([work[size], 1])
+    line, covariance = np.polyfit(x, values, 1, cov=True)
+    free = len(values) - 2
+    spread = np.sum((values - np.polyval(line, x)) ** 2) / free
+    half = student.ppf((1 + level) / 2, free) * np.sqrt(at @ covariance @ at + spread)
     return at @ line, at @ line - half, at @ line + half
 
 

@@ -160,9 +160,9 @@ def test_the_line_through_the_sizes():
     rng = np.random.default_rng(0)
     index = pd.MultiIndex.from_product([(32, 48, 96), range(4)], names=["size", "seed"])
     inside = []
-    for _ in range(300):
+    for _ in range(1500):
         values = pd.Series(rng.normal(size=len(index)), index)
         _, low, high = ladder.forecast(values)
         inside.append(low < rng.normal() < high)
-    assert 0.93 < np.mean(inside) < 0.99
+    assert 0.93 < np.mean(inside) < 0.97
     assert np.isnan(ladder.forecast(values.loc[[32]])).all()
