@@ -347,8 +347,8 @@ tables.show(told.set_axis(pd.MultiIndex.from_frame(sums.reset_index()[["start", 
 # it, and at 96 pixels no rule of keeping an epoch makes a training like it ([rules, and claims asked at each
 # size](appendix-ladder)). Fresh labels at the paper's size end where ours do at 48 pixels, so that there more would be
 # lost by memorising, if the printed numbers are typical. Grey bars say where a single seed at 200 pixels should lie if
-# the sizes go on in a straight line. That size has not been run: it takes a GPU, or some forty processor hours a seed.
-# Two or three seeds of one scenario show no small difference.
+# the sizes go on in a straight line, and what is printed lies outside. That size has not been run: it takes a GPU, or
+# some forty processor hours a seed. Two or three seeds of one scenario show no small difference.
 
 # %%
 OUTCOMES, AFRESH = "trained on outcomes", "on labels drawn afresh"
