@@ -343,12 +343,13 @@ tables.show(told.set_axis(pd.MultiIndex.from_frame(sums.reset_index()[["start", 
 # per cent of its control at every size and seed, where the paper prints a lead of six over its own ensemble. If it runs
 # on, it waits as it does at 32 pixels: below its control after equally many epochs, not after equally many on outcomes.
 #
-# The printed 4.21 becomes less likely with size, not more: no training that validation stopped has even two thirds of
-# it, and at 96 pixels no rule of keeping an epoch makes a training like it ([rules, and claims asked at each
-# size](appendix-ladder)). Fresh labels at the paper's size end where ours do at 48 pixels, so that there more would be
-# lost by memorising, if the printed numbers are typical. Grey bars say where a single seed at 200 pixels should lie if
-# the sizes go on in a straight line, and what is printed lies outside. That size has not been run: it takes a GPU, or
-# some forty processor hours a seed. Two or three seeds of one scenario show no small difference.
+# The printed 4.21 becomes less likely with size, not more: no training that validation cross entropy stopped has even
+# two thirds of it. Of other rules two gave one training like it, the last epoch and the best order on validation data
+# ([rules, and claims asked at each size](appendix-ladder)), so that the printed one may be such a training. Fresh
+# labels at the paper's size end where ours do at 48 pixels, so that there more would be lost by memorising, if the
+# printed numbers are typical. Grey bars say where a single seed at 200 pixels should lie if the sizes go on in a
+# straight line, and what is printed lies outside. That size has not been run: it takes a GPU, or some forty processor
+# hours a seed. Two or three seeds of one scenario would show no small difference.
 
 # %%
 OUTCOMES, AFRESH = "trained on outcomes", "on labels drawn afresh"
