@@ -26,6 +26,14 @@ def parts(shape):
     return Splits(*(drawn(shape, seed=seed) for seed in range(3)), "drawn")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def full_precision():
+    """What is kept predicts in float32; where bf16 is fast, trainings would be in that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROBNB_PRECISION", "32-true")
+        yield
+
+
 @pytest.fixture(scope="module")
 def table():
     return parts((4,))
