@@ -254,7 +254,7 @@ def by_rule(record, table, name):
 
 
 def rules(folder):
-    """Errors under each rule of every stored training from random weights, a column a size."""
+    """Errors under each rule, a line for every stored training from random weights."""
     parts = {}
     for run, record in storage.records(folder, "ladder").items():
         table = storage.read(folder, "ladder", "ladder", run)
