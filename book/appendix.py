@@ -257,8 +257,9 @@ def rules(folder):
     """Errors under each rule, a line for every stored training from random weights."""
     parts = {}
     for run, record in storage.records(folder, "ladder").items():
+        names = [] if record["mirror"] else [n for n in ladder.STARTS if n in record["fits"]]
         table = storage.read(folder, "ladder", "ladder", run)
-        for name in {*ladder.STARTS} & {*record["fits"]} if not record["mirror"] else ():
+        for name in names:
             parts[record["rung"]["size"], run, name] = by_rule(record, table, name)
     return pd.DataFrame(parts).T.rename_axis(["size", "run", "training"])
 
