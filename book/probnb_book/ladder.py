@@ -32,7 +32,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from probnb import store
 from probnb.experiment.plan import plan
 from probnb.experiment.profiles import make_profile
-from probnb.training.batches import make_fabric, predict_logits
+from probnb.training.batches import make_fabric, precision_of, predict_logits
 from probnb.training.cape import CAPE, Calibrated
 from probnb.training.loop import fit
 from probnb.training.targets import Observed
@@ -44,13 +44,16 @@ from .scenarios import SCENARIOS
 
 @dataclass(frozen=True)
 class Rung:
-    """A size of images and network; all else is the profile ``cpu``, or the released recipe."""
+    """A size of images and network; all else is the profile ``cpu``, or the released recipe.
+
+    A precision is named where the chapters' runs have it; otherwise the device decides.
+    """
 
     size: int
     width: int
     stem: str = "large"
     batch_size: int = 128
-    precision: str = "bf16-mixed"
+    precision: str | None = None
 
 
 RUNGS = {
@@ -206,7 +209,8 @@ def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=Fal
     setting = RUNGS[rung]
     name = "-".join([rung, scenario, *(["mirrored"] if mirror else []), f"seed{seed}"])
     splits = load_faces(scenario, data_dir, setting.size, seed=seed, mirror=mirror)
-    fabric = make_fabric(device, setting.precision)
+    precision = setting.precision or precision_of(device)
+    fabric = make_fabric(device, precision)
     table = pd.concat(
         pd.DataFrame(
             {"split": part, "id": data.ids, "y": data.outcomes.int(), "p": data.probabilities}
@@ -231,7 +235,7 @@ def climb(rung, scenario, seed, data_dir, runs, results, fresh=False, mirror=Fal
         seconds = sum(row.get("cpu_seconds", 0) for one in fits.values() for row in one["history"])
         record = {
             "rung": asdict(setting), "task": scenario, "seed": seed, "mirror": mirror,
-            "source": splits.source, "digest": splits.digest, "precision": setting.precision,
+            "source": splits.source, "digest": splits.digest, "precision": precision,
             **store.machine(), "cpu_seconds": seconds, "fits": fits,
         }  # fmt: skip
         kept = {name: (record, {"ladder": table.assign(**columns)})}
