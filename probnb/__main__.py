@@ -64,12 +64,12 @@ def _predict(given):
     Images are JPEG, PNG, TIFF, WebP, BMP or GIF in a folder (subfolders included), a tar or zip, or
     an array (.npy, .npz, .h5, .zarr); each is prepared as in training: size, aspect, scale.
 
-    The exit status is 0 if every image was read, 3 if some could not be, 1 if nothing could be
-    done.
+    The exit status is 0 if every image was read, 3 if some could not be or no rate could be
+    estimated, so that the probabilities are for the old one, 1 if nothing could be done.
     """
     from .images.model import load_model
     from .images.predict import UNLIKE, at_base_rate, image_entries, predict_entries
-    from .report.keep import as_rate
+    from .report.keep import FEWEST, as_rate
 
     if given.batch_size < 1:
         given.error(f"argument --batch-size: must be at least 1; got {given.batch_size}")
@@ -78,12 +78,14 @@ def _predict(given):
     output = _output(given.output, given.images, *Path(given.model).glob("*"))
     model = load_model(given.model)
     total, entries = image_entries(given.images, given.key)
+    if rate == "estimate" and total < FEWEST:
+        raise ValueError(f"rate must be estimated from {FEWEST} images at least; got {total}.")
     rows = predict_entries(model, entries, given.device, batch_size=given.batch_size)
     first = next(rows)  # nothing is written where nothing can be done
     rows = tqdm(chain([first], rows), total=total, unit="image", disable=given.quiet)
-    bad, unlike = [], []
+    bad, unlike, moved = [], [], True
     if rate is not None:
-        rows, text = at_base_rate(model, rows, rate)
+        rows, text, moved = at_base_rate(model, rows, rate)
         print(text, file=sys.stderr)
 
     def write(file):
@@ -100,7 +102,7 @@ def _predict(given):
     if UNLIKE in first:
         told = f"{sum(unlike):,} are unlike the training images ({UNLIKE}); by chance 1 in 100 is."
     print(told, file=sys.stderr)
-    return 0 if not bad else 1 if len(bad) == total else 3
+    return 1 if len(bad) == total else 0 if moved and not bad else 3
 
 
 def _output(output, *read, name="output", engine=None):

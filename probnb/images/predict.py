@@ -96,9 +96,11 @@ def at_base_rate(model, rows, rate):
     Returns
     -------
     rows : iterable
-        As they were, with other probabilities.
+        As they were, with other probabilities; with the same where no rate can be estimated.
     text : str
-        The rate, with its interval where it is estimated.
+        The rate, with its interval where it is estimated, or why it cannot be.
+    moved : bool
+        Whether they are for that rate.
     """
     old, ends = model.record.get("rate"), ""
     if old is None:
@@ -106,13 +108,16 @@ def at_base_rate(model, rows, rate):
     if rate == "estimate":
         rows = list(rows)
         p = np.array([row["probability"] for row in rows if row["probability"] is not None])
-        rate, *ends = rate_with_interval(p, old)
+        try:
+            rate, *ends = rate_with_interval(p, old)
+        except ValueError as error:  # all has been predicted by now, and is not lost
+            return rows, f"Base rate: {old:.4g} as it was; {error}", False
         ends = " [{:.4g}, {:.4g}]".format(*ends)
 
     def moved(row):  # its numbers with a fraction are probabilities
         return {k: at_rate(v, old, rate) if isinstance(v, float) else v for k, v in row.items()}
 
-    return map(moved, rows), f"Base rate: {rate:.4g}{ends} in place of {old:.4g}."
+    return map(moved, rows), f"Base rate: {rate:.4g}{ends} in place of {old:.4g}.", True
 
 
 def image_entries(images, key=None):

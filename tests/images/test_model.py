@@ -453,17 +453,43 @@ def test_a_rate_is_estimated_from_enough_images_by_a_model_that_says_its_own(mod
     rows = [{"path": str(k), "probability": x, "unlike_training": 1} for k, x in enumerate(p)]
     rows += [{"path": "cut.png", "probability": None, "reason": "cut"}]
     there = replace(model, record={"rate": 0.5})
-    found, text = at_base_rate(there, rows, "estimate")
-    assert text.startswith("Base rate: 0.1667 [0.0") and text.endswith("in place of 0.5.")
+    found, text, moved = at_base_rate(there, rows, "estimate")
+    assert moved and text.startswith("Base rate: 0.1667 [0.0") and text.endswith("in place of 0.5.")
     first, *_, last = found
     assert last == rows[-1]
     assert first == rows[0] | {"probability": pytest.approx(0.2 / (0.2 + 0.8 * 5))}
-    far = [row | {"probability": row["probability"] / 9} for row in rows[:100]]
-    for wrong, held, words in (
-        (replace(model, record={}), rows, "does not say"),
-        (there, rows[:49], "must be estimated from 50 rows at least; got 49"),
-        (there, rows[:70] + rows[-1:], "must differ between rows"),
-        (there, far, r"rate must be in \(0, 1\)"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            at_base_rate(wrong, held, "estimate")
+    with pytest.raises(ValueError, match="does not say"):
+        at_base_rate(replace(model, record={}), rows, "estimate")
+
+
+@pytest.mark.parametrize(
+    ("p", "why"),
+    [
+        ([0.2] * 49, "must be estimated from 50 rows at least; got 49"),
+        ([None] * 60, "must be estimated from 50 rows at least; got 0"),
+        ([0.2] * 70, "must differ between rows"),
+        ([0.02] * 70 + [0.08] * 30, "rate must be in (0, 1); that of 100 new rows seems 0"),
+        ([0.97] * 70 + [0.9] * 30, "rate must be in (0, 1); that of 100 new rows seems 1"),
+    ],
+    ids=["few", "unread", "alike", "none", "all"],
+)
+def test_predictions_of_which_no_rate_can_be_told_are_kept_as_they_are(model, p, why):
+    """It was refused when all had been predicted, and nothing was written."""
+    rows = [{"path": str(k), "probability": x, "reason": None} for k, x in enumerate(p)]
+    found, text, moved = at_base_rate(replace(model, record={"rate": 0.5}), iter(rows), "estimate")
+    assert not moved and list(found) == rows
+    assert text.startswith("Base rate: 0.5 as it was; ") and why in text
+
+
+def test_no_rate_is_estimated_from_a_few_images_and_none_is_lost_where_it_fails(
+    saved, tmp_path, capsys, monkeypatch
+):
+    asked = ["predict", str(saved), str(write_faces(tmp_path / "new")), "--rate", "estimate"]
+    asked += ["--quiet", "--output", str(tmp_path / "there.csv")]
+    assert main(asked) == 1
+    assert "50 images at least" in capsys.readouterr().err and not (tmp_path / "there.csv").exists()
+    monkeypatch.setattr("probnb.report.keep.FEWEST", 1)
+    monkeypatch.setattr("probnb.report.keep.estimate_rate", lambda p, old: 0.0)
+    assert main(asked) == 3
+    assert "seems 0" in capsys.readouterr().err
+    assert pd.read_csv(tmp_path / "there.csv")["probability"].notna().any()
