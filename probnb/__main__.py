@@ -106,8 +106,8 @@ def _predict(given):
 
 
 def _output(output, *read, name="output", engine=None):
-    """Return where to write, None where that is not said; refuse a file that is read."""
-    if output is None:
+    """Return where to write, None for standard output (also -); refuse a file that is read."""
+    if output in (None, "-"):
         return None
     path = check_output(output, name)
     if engine:  # of several files

@@ -172,6 +172,8 @@ def _rgb(image, deep=False, inverted=False):
     elif deep:  # colour, of which Pillow takes the high byte
         _refuse_dim(np.asarray(image.convert("RGB")).max())
     alpha = image.convert("RGBA").getchannel("A") if image.has_transparency_data else None
+    if alpha is not None and not alpha.getextrema()[1]:  # white, whatever it may hold
+        raise ValueError("all of it is transparent: save it without its alpha")
     if image.mode not in ("L", "RGB", "CMYK"):
         image = image.convert("L" if image.mode == "LA" else "RGB")
     if profile and (change := _to_srgb(profile, image.mode)):

@@ -11,7 +11,13 @@ from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit  # Student's distribution
 from scipy.stats import beta
 
-from ..validation import check_choice, check_number, check_probabilities, check_same_length
+from ..validation import (
+    check_choice,
+    check_number,
+    check_probabilities,
+    check_same_length,
+    refuse_masked,
+)
 from .sample import FEWEST, check_groups, check_row_weights, weighted_mean
 from .votes import check_votes
 
@@ -101,6 +107,7 @@ def difference(values, samples=None, units=None, shared=False, level=0.95):
     '-0.20 [-0.45, +0.05]'
     """
     check_number(level, "level", 0, 1, exclusive=True)
+    refuse_masked(values, "values")
     values = np.atleast_1d(np.asarray(values, dtype=float))
     with np.errstate(invalid="ignore"):  # infinity less infinity
         seeds, mean = len(values), float(values.mean()) if len(values) else np.nan
@@ -126,6 +133,7 @@ def _variances(values, samples, units, shared):
         return [(values.var(ddof=1) / seeds, seeds - 1)], None
     if samples is None or units is None:
         raise ValueError("samples and units must be given for one seed and for shared test rows.")
+    refuse_masked(samples, "samples")
     samples = np.asarray(samples, dtype=float).reshape(len(samples), -1)
     if samples.shape[1] != seeds:
         raise ValueError(f"samples must have {seeds} columns, one a seed; got {samples.shape[1]}.")
@@ -209,6 +217,7 @@ def holm(p_values):
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
+    refuse_masked(p_values, "p_values")
     p = pd.Series(np.asarray(p_values, dtype=float))
     if not p.dropna().between(0, 1).all():
         raise ValueError(f"p_values must be in [0, 1] or NaN; got {p.min():g} to {p.max():g}.")

@@ -214,6 +214,12 @@ def png(side, bits=8, lines=b"", colour=2, clear=b""):
         (png(8, 16, bytes(136), 0, b"\x12\x34"), "a transparent colour in other than 8 bits"),
         (png(8, 16, bytes(392), 2, bytes(6)), "a transparent colour in other than 8 bits"),
         (png(8, 2, bytes(24), 0, b"\0\2"), "a transparent colour in other than 8 bits"),
+        *[
+            (encode(Image.new("RGBA", (8, 8), (9, 90, 200, 0)), kind), "all of it is transparent")
+            for kind in ("PNG", "TIFF", "WEBP")
+        ],
+        (encode(Image.new("LA", (8, 8), (9, 0)), "PNG"), "all of it is transparent"),
+        (png(8, 8, bytes(72), 0, b"\0\0"), "all of it is transparent"),
         (encode(Image.new("F", (8, 8)), "TIFF"), "floating-point pixels: save it with 8 or 16"),
         (encode(Image.new("I", (8, 8), 1 << 20), "TIFF"), "32-bit integers: save it with 8"),
     ],

@@ -106,3 +106,16 @@ def test_holm_goes_by_place_and_refuses_what_is_no_probability():
     np.testing.assert_allclose(holm(pd.Series([0.04, 0.01], index=["a", "a"])), [0.04, 0.02])
     with pytest.raises(ValueError, match=r"p_values must be in \[0, 1\] or NaN; got -1 to 2"):
         holm([2, -1])
+
+
+def test_what_a_mask_hides_is_no_number():
+    """It counted as if it were there."""
+    hidden = np.ma.array([0.1, 0.2, 0.3], mask=[False, True, False])
+    shared = {"samples": np.ma.array(np.eye(9, 3), mask=np.eye(9, 3)), "units": 9, "shared": True}
+    for name, call in {
+        "values": lambda: difference(hidden),
+        "samples": lambda: difference(hidden.data, **shared),
+        "p_values": lambda: holm(hidden),
+    }.items():
+        with pytest.raises(ValueError, match=rf"{name} must have every value; row \d is masked"):
+            call()

@@ -322,6 +322,14 @@ def test_what_is_no_file_is_not_replaced_by_one(files, tmp_path, capsys, kind):
     assert len([*tmp_path.iterdir()]) == 2
 
 
+def test_a_dash_is_standard_output(files, tmp_path, capsys, monkeypatch):
+    """It became a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    asked = "apply", files / "val.json", files / "new.csv"
+    assert run(capsys, *asked, "-o", "-")[:2] == run(capsys, *asked)[:2]
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_link_stays_one(files, tmp_path, capsys):
     (tmp_path / "out.csv").symlink_to("far.csv")
     assert (
