@@ -50,6 +50,8 @@ class Engine:
         Names of the columns.
     odd : dict of str to str
         Columns that not all files have, or not of one type, and why.
+    lost : dict of str to pyarrow.DataType
+        Types of columns that engines do not have: their own zone, or 16 bits, is lost on the way.
     text : bool
         Whether the files are text.
     decimal : str
@@ -67,6 +69,7 @@ class Engine:
     files: tuple = ()
     names: tuple = ()
     odd: dict = field(default_factory=dict)
+    lost: dict = field(default_factory=dict)
     text: bool = False
     decimal: str = "."
     notes: tuple = ()
@@ -95,6 +98,9 @@ class Engine:
         table = self.table if self.con.name == "duckdb" else self.table.order_by(FILE, ROW)
         for batch in self.batches(table.select(*names, x=x)):
             rows = batch.drop_columns(["x"]).rename_columns([*names.values()])
+            for k, name in enumerate(rows.schema.names):
+                if name in self.lost:
+                    rows = rows.set_column(k, name, rows[k].cast(self.lost[name]))
             yield rows, batch["x"].to_numpy(zero_copy_only=False)
 
     def write(self, rows, path):

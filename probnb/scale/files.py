@@ -101,12 +101,15 @@ class _Source:
     """A file and the types of its columns, by name and how often the name was there before."""
 
     def __init__(self, file, name):
-        self.file, self.name, self.text = file, name, None
+        self.file, self.name, self.text, self.lost = file, name, None, {}
         with naming(name), open_unpacked(file) as stream:
             self.odd = isinstance(stream, gzip.GzipFile)
             if is_parquet(stream.read(512)):
                 schema = pq.read_schema(stream)
                 names, kinds = [*map(composed, schema.names)], map(_plain, schema.types)
+                for column, kind in zip(names, schema.types):
+                    if pa.types.is_float16(kind) or getattr(kind, "tz", None):
+                        self.lost[column] = kind
                 self.odd |= names != schema.names or plain(file) != file
             else:
                 self.text = look_at_text(partial(open_unpacked, file))
@@ -227,7 +230,13 @@ def _look(path, folder, check):
         if which
     ]
     notes += dict.fromkeys(note for source in text for note in source.text.notes)
-    about = {"odd": odd, "text": bool(text), "decimal": (*marks, ".")[0], "notes": tuple(notes)}
+    about = {
+        "odd": odd,
+        "lost": sources[0].lost,
+        "text": bool(text),
+        "decimal": (*marks, ".")[0],
+        "notes": tuple(notes),
+    }
     called = tuple(source.name for source in sources)
     return Engine(None, plain(path), called, names, folder=folder, **about), files, inner
 

@@ -316,6 +316,27 @@ def test_columns_of_any_type_are_read_alike(tmp_path):
                 )
 
 
+def test_rows_of_any_type_come_out_alike(tmp_path):
+    """An engine gave times in UTC, of whatever zone they were, and 16 bits as 32."""
+    more = {
+        "seconds of a zone": pa.array(TIMES[:3] * 2, pa.timestamp("s", "America/New_York"))[:5],
+        "nanoseconds of a zone": pa.array([86_400 * 10**9] * 5, pa.timestamp("ns", "+05:30")),
+        "whole numbers with a gap": pa.array([2**60 + 1, None, 2, 3, 4]),
+    }
+    pq.write_table(pa.table({"m": np.arange(5) / 9} | TYPES | more), tmp_path / "a.parquet")
+    kept = KeptMap(
+        "m",
+        "probability",
+        rates=(0.5, 0.3),
+        fitted=dict.fromkeys(("high", "inside", "positive"), 1),
+    )
+    small, large = (
+        pd.concat(apply_map(kept, tmp_path / "a.parquet", engine)).to_csv(index=False)
+        for engine in (None, "duckdb")
+    )
+    assert small == large and "1970-01-02 05:30:00+05:30" in small
+
+
 def test_lengths_of_time_are_no_numbers(tmp_path):
     """Parquet has whole numbers in their place, and an engine sees those."""
     late = pa.array(np.arange(400) % 3, pa.duration("us"))
