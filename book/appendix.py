@@ -29,6 +29,8 @@ from probnb_book.notebook import check_parameters, results_path, stored_folders
 check_parameters(globals(), "results_dir")
 folders = stored_folders(results_dir)
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -139,41 +141,7 @@ ax = forest(tables.differences(best, pairs), hue="pair", xlabel=LESS)
 # stopped early.
 
 # %% tags=["hide-output"]
-import warnings
-from itertools import product
-
-from sklearn.exceptions import ConvergenceWarning
-
-from probnb.calibrators import CALIBRATORS, logits_from_probabilities
-from probnb.metrics import nll
-
-SMOOTH = ("temperature", "platt", "beta", "dirichlet", "mixnmatch", "quadratic", "spline")
-STEPPED = ("isotonic", "histogram", "venn_abers")
-MAPS = {name: CALIBRATORS[name].label for name in (*SMOOTH, *STEPPED)}
-
-
-def gain_of(line, row, name):
-    """What a map of a stored row's predictions takes off its log-loss on the test rows."""
-    table = evidence.tables(line)[0].predictions
-    val, test = (table[table["split"] == part] for part in ("val", "test"))
-    z, new = (logits_from_probabilities(part[row]) for part in (val, test))
-    fitted = CALIBRATORS[name]().fit(z, val["y"], sample_weight=val.get("weight"))
-    pair = (test[row], fitted.predict_proba(new)[:, 1])
-    before, after = (nll(test["y"], p_hat, weights=test.get("weight")) for p_hat in pair)
-    return before - after
-
-
-def post_hoc(folders, rows=("ce", "ensemble"), maps=MAPS):
-    """Gains of maps for every stored run with validation rows; those of altered profiles aside."""
-    runs = evidence.find(folders)
-    runs = [line for line in runs[runs["variant"] == ""].itertuples() if with_validation(line)]
-    every = product(runs, rows, maps)
-    lines = [(r.task, r.data, r.seed, row, name, gain_of(r, row, name)) for r, row, name in every]
-    return pd.DataFrame(lines, columns=["task", "data", "seed", "row", "map", "nll"])
-
-
-def with_validation(line):
-    return evidence.tables(line)[0].predictions.get("split", pd.Series()).eq("val").any()
+from probnb_book.maps import MAPS
 
 
 def post_hoc_table(gains, row):
@@ -186,12 +154,11 @@ def post_hoc_table(gains, row):
     return text.unstack("from").reindex(MAPS).rename(MAPS).rename_axis(index=None, columns=None)
 
 
-with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-    gains = post_hoc(folders[:1])
-tables.show(post_hoc_table(gains, "ce")) if len(gains) else None
+gains = authors.derived(folders, "maps")
+tables.show(post_hoc_table(gains, "ce")) if gains is not None else None
 
 # %% tags=["hide-output"]
-tables.show(post_hoc_table(gains, "ensemble")) if len(gains) else None
+tables.show(post_hoc_table(gains, "ensemble")) if gains is not None else None
 
 # %% [markdown]
 # (appendix-larger)=
@@ -901,26 +868,20 @@ if len(tried):
 # order of the faces. Maps are cross-fitted, see `probnb.report.gain_parts`.
 
 # %% tags=["hide-output"]
-from probnb.report.gain_parts import PARTS, gain_parts
-
-rows = ("platt", "ce_finetuned", "cape_bin", "ensemble", "beginning_bin", "ce_averaged")
+from probnb.report.gain_parts import PARTS
 
 
-def parts_of(test, row):
-    """The parts of what a row takes off the error of cross entropy, times 100."""
-    return 100 * gain_parts(test["y"], test["ce"], test[row], test["p"]).loc["mse_p", "gain"]
+def parts_table(gains):
+    """The parts of each gain in every scenario, intervals over seeds."""
+    gains = gains.assign(scenario=gains["scenario"].str.capitalize())
+    gains = gains.assign(row=gains["row"].map(tables.label), gain=100 * gains["gain"])
+    text = gains.groupby(["scenario", "row", "part"], sort=False)["gain"]
+    text = text.agg(tables.over_seeds, alone=" (one training)").unstack(sort=False)
+    return text[[*PARTS, "total"]].rename_axis(index=(None, None), columns=None)
 
 
-tests = {s: [evidence.tables(line)[1] for line in runs.itertuples()] for s, runs in best.items()}
-parts = {
-    (scenario.capitalize(), tables.label(row)): pd.concat(
-        [parts_of(test, row) for test in own if row in test], axis=1
-    ).apply(tables.over_seeds, axis=1, alone=" (one training)")
-    for scenario, own in tests.items()
-    for row in rows
-    if row in own[0]
-}
-tables.show(pd.DataFrame(parts).T[[*PARTS, "total"]].rename_axis(columns=None))
+gains = authors.derived(folders, "gain-parts")
+tables.show(parts_table(gains)) if gains is not None else None
 
 # %% [markdown]
 # ### Which runs there are

@@ -13,6 +13,7 @@ COMMANDS = {
     "estimators": "estimators",
     "keep": "storage",
     "ladder": "ladder",
+    "maps": "maps",
     "publish": "publish",
     "train": "studies",
     "votes": "cifar10.votes",

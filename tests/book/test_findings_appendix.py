@@ -1,6 +1,7 @@
 """The sentences of the page Appendix, held against the stored runs they tell of."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,10 @@ from scipy.stats import spearmanr
 from probnb.calibrators import CALIBRATORS
 from probnb.metrics import difference, holm
 from probnb.metrics.differences import proportion_interval
-from probnb_book import costs, evidence, ladder, pause, storage
+from probnb.report.gain_parts import PARTS
+from probnb_book import costs, evidence, ladder, maps, pause, storage
 from probnb_book import results as tables
+from probnb_book.authors import derived
 from probnb_book.claims.statistics import of_run, true_slope
 from probnb_book.published import published
 
@@ -187,7 +190,7 @@ def check_maps(gains):
     one = gains[gains["row"] == "ce"]
     source = one["data"].map({"utkface": "photographs"}).fillna(one["task"] + one["data"])
     means = one.groupby([source.rename("from"), "map", "seed"])["nll"].mean().reset_index()
-    smooth = [*page.SMOOTH]
+    smooth = [*maps.SMOOTH]
     faces = means[means["from"] == "photographs"].groupby("map")["nll"].mean() * 1000
     assert faces[smooth].between(0.9, 2.1).all() and faces["venn_abers"] < faces[smooth].min()
     others = means[(means["from"] != "photographs") & means["map"].isin(smooth)]
@@ -202,9 +205,12 @@ def check_maps(gains):
         assert not difference(pairs[name] - pairs["platt"]).low > 0
 
 
-@pytest.mark.filterwarnings("ignore")  # of maps that do not converge on few rows
-def test_calibration_after_the_fact():
-    gains = page.post_hoc([RESULTS], rows=["ce"])
+@pytest.fixture(scope="module")
+def gains():
+    return derived([RESULTS], "maps")
+
+
+def test_calibration_after_the_fact(gains):
     assert len(gains.drop_duplicates(["task", "data", "seed"])) == 45
     one = gains[(gains["data"] == "utkface") & (gains["row"] == "ce") & (gains["map"] == "platt")]
     each = one.groupby("seed")["nll"].mean()  # five scenarios of the same faces count once
@@ -215,6 +221,30 @@ def test_calibration_after_the_fact():
     better = gains.assign(nll=gains["nll"] + 0.005 * (gains["map"] == "venn_abers"))
     with pytest.raises(AssertionError):
         check_maps(better)
+
+
+def test_what_maps_take_off_is_what_the_runs_give(gains, best):
+    """The derived tables: all runs are there, and of two the numbers are computed anew."""
+    runs = maps.with_validation([RESULTS])
+    key = ["task", "data", "seed", "row", "map"]
+    kept = gains.set_index(key)["nll"]
+    wanted = (
+        (r.task, r.data, r.seed, *of) for r in runs for of in product(("ce", "ensemble"), maps.MAPS)
+    )
+    assert {*kept.index} == {*wanted} and kept.index.is_unique
+    again = maps.post_hoc([runs[0], runs[-1]]).set_index(key)["nll"]
+    np.testing.assert_allclose(kept[again.index], again, atol=1e-9)
+    key = ["scenario", "seed", "row", "part"]
+    kept, every = derived([RESULTS], "gain-parts").set_index(key)["gain"], pd.concat(best.values())
+    wanted = product(maps.ROWS, (*PARTS, "total"))
+    wanted = {(r.task, r.seed, *of) for of in wanted for r in every.itertuples()}
+    assert {*kept.index} == wanted and kept.index.is_unique
+    again = maps.parts(every.iloc[[-1]], ["cape_bin", "ensemble"]).set_index(key)["gain"]
+    np.testing.assert_allclose(kept[again.index], again, atol=1e-9)
+    commands = {
+        storage.records(RESULTS, "derived")[name]["command"] for name in ("maps", "gain-parts")
+    }
+    assert commands == {"python -m probnb_book maps"}
 
 
 def test_a_larger_network():
