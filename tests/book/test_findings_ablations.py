@@ -19,20 +19,6 @@ def found(name, base="ce", scenario="linear", n=None, **wanted):
     return table.set_index("row")
 
 
-def says(row, value, low, high):
-    """Whether the page's numbers, to two digits, are those of a row."""
-    return [round(abs(v), 2) for v in row[["value", "low", "high"]]] == [value, low, high]
-
-
-def test_opening():
-    table = found("targets")
-    assert len(table) == 17 and table["seeds"].max() == 5
-    averaged = table.loc["ce_averaged"]
-    assert averaged["high"] < 0 and averaged["cost"] == pytest.approx(1.5, abs=0.05)
-    assert (table.loc[["ensemble", "distilled"], "high"] < 0).all()
-    assert table["holm"].min() > 0.05  # "too few to prove any of them"
-
-
 def test_from_the_beginning():
     printed = published(table=12).set_index(["scenario", "metric", "method"])["value"]
     cells = [(s, k, m) for s, k, m in printed.index if m.startswith("beginning")]
@@ -43,18 +29,13 @@ def test_from_the_beginning():
         wide = table.pivot(index="seed", columns="row", values="mse_p")
         assert len(wide) == 3 and (wide["beginning_bin"] < wide["cape_bin"]).all()
     discrete = found("beginning", "cape_bin", "discrete", data="utkface").loc["beginning_bin"]
-    assert says(discrete, 0.15, 0.19, 0.10) and discrete["high"] < 0
-    linear = found("beginning", "cape_bin", data="utkface").loc["beginning_bin"]
-    assert round(linear["value"], 1) == -0.2 and linear["low"] < 0 < linear["high"]
+    assert discrete["high"] < 0
     wanted = {"task": "discrete", "data": "utkface", "profile": "cpu", "altered": False}
     runs = evidence.find([RESULTS], "synthetic", **wanted).sort_values("seed")
-    assert evidence.compare(runs, "beginning_bin", "ce_mean").text() == "-0.14 [-0.20, -0.08]"
     values = [evidence.values(line, "mse_p") for line in runs[runs["seed"] < 3].itertuples()]
     np.testing.assert_allclose([v["ce"] for v in values], wide["ce"], rtol=1e-4)
     assert all(v["ce"] > v["ce_mean"] for v in values)
     mean = np.array([v["ce_mean"] for v in values])
-    gap = difference(wide["beginning_bin"] - mean)
-    assert gap.text() == "-0.12 [-0.25, +0.01]"
     assert abs(difference(wide["cape_bin"] - mean).value) < 0.0005
 
 
@@ -93,8 +74,7 @@ def test_from_which_network_it_starts(data, seeds):
 def test_strengths():
     tables = {s: found("losses", scenario=s, data="utkface") for s in ("linear", "discrete")}
     strong = [t.loc[["focal=2", "entropy=1", "mmce=3"]] for t in tables.values()]
-    gaps = np.concatenate([part["value"] for part in strong])
-    assert [round(gaps.min(), 2), round(gaps.max(), 2)] == [0.28, 1.35]
+    assert all((part["value"] > 0).all() for part in strong)
     assert sum((part["low"] > 0).sum() for part in strong) == 5
     weak = [t.loc[["focal=1", "entropy=0.3", "mmce=1"]] for t in tables.values()]
     assert all(((part["low"] < 0) & (part["high"] > 0)).all() for part in weak)
@@ -111,24 +91,22 @@ def test_settings_of_cape():
 def test_weighted_sum():
     table = found("weighted", "cape_bin").filter(like="lambda", axis=0)
     assert len(table) == 4 and ((table["low"] < 0) & (table["high"] > 0)).all()
-    assert [round(v, 2) for v in (table["value"].min(), table["value"].max())] == [-0.10, 0.32]
     assert (table["high"] - table["value"]).min() > 0.45
 
 
 def test_better_targets():
     table = found("targets")
+    assert len(table) == 17 and table["seeds"].max() == 5
+    assert (table.loc[["ensemble", "distilled", "ce_averaged"], "high"] < 0).all()
+    assert table.loc["ce_averaged", "cost"] == pytest.approx(1.5, abs=0.05)
     own = 100 * read_study(RESULTS, "targets").query("row == 'ce'")["mse_p"].mean()
-    assert round(own, 2) == 3.73
-    assert says(table.loc["ce_averaged"], 1.10, 2.02, 0.18)
     assert -table.loc["ce_averaged", "value"] / own == pytest.approx(0.3, abs=0.02)
-    assert says(table.loc["distilled"], 1.15, 2.15, 0.15)
     assert round(table.loc["distilled", "cost"], 1) == 3.9
     assert ((table["low"] > 0) | (table["high"] < 0)).sum() == 5
     assert table["holm"].min() > 0.05 and table["value"].idxmin() == "resampled"
     averaged = found("targets", "ce_averaged")
-    assert says(averaged.loc["distilled"], 0.05, 0.49, 0.39)
-    ensemble = averaged.loc["ensemble"]
-    assert ensemble["low"] < 0 < ensemble["high"]
+    for row in ("distilled", "ensemble"):
+        assert averaged.loc[row, "low"] < 0 < averaged.loc[row, "high"]
     single = table.drop(["resampled", "ensemble"])
     cheaper = single[single["cost"] < table.loc["ce_averaged", "cost"] - 0.05]
     assert (cheaper["mean"] > table.loc["ce_averaged", "mean"]).all()
@@ -138,8 +116,6 @@ def test_better_targets():
 
 
 def test_hygiene_with_augmentation_at_eight_thousand():
-    row = found("scaling", n=8000).loc["augmented_hygiene"]
-    assert says(row, 0.32, 0.08, 0.72) and row["seeds"] == 2
     table = read_study(RESULTS, "scaling").query("n == 8000")
     wide = table.pivot(index="seed", columns="row", values="mse_p")
     assert (wide["augmented_hygiene"] > wide["ce"]).all()
@@ -152,16 +128,13 @@ def test_weight_of_teachers():
     assert wide.notna().all(axis=None)
     assert wide.groupby(["data", "scenario"]).size().tolist() == [5, 5, 3, 3]
     for part in ("unseen", "seen"):
-        half, one, more, two = (wide[f"{part}={xi}"] for xi in ("0.5", "1", "1.5", "2"))
+        half, more, two = (wide[f"{part}={xi}"] for xi in ("0.5", "1.5", "2"))
         assert (half < more).sum() == 15 and (half < two).sum() == len(wide) == 16
-        assert (one < more).loc["utkface"].all() and (more < two).loc["utkface"].all()
-    for scenario, more, two, half in (
-        ("linear", "+0.15 [+0.10, +0.20]", "+0.34 [+0.11, +0.56]", "-0.06 [-0.13, +0.01]"),
-        ("discrete", "+0.16 [+0.14, +0.18]", "+0.37 [+0.17, +0.58]", "-0.03 [-0.11, +0.05]"),
-    ):
+    for scenario in ("linear", "discrete"):
         of = wide.loc["utkface", scenario]
-        for a, b, told in (("1.5", "1", more), ("2", "0", two), ("0.5", "0", half)):
-            assert difference(of[f"unseen={a}"] - of[f"unseen={b}"]).text() == told
+        for a, b, worse in (("1.5", "1", True), ("2", "0", True), ("0.5", "0", False)):
+            gap = difference(of[f"unseen={a}"] - of[f"unseen={b}"])
+            assert gap.low > 0 if worse else gap.low < 0 < gap.high
 
 
 def test_reversal():
@@ -183,11 +156,9 @@ def test_reversal():
 def test_ensembles():
     table = found("ensembles", "ensemble")
     of_three = table.filter(like="ensemble", axis=0)
-    assert of_three["mean"].between(2.4, 2.7).all()
-    assert (table.drop(of_three.index)["mean"] >= 3.0).all()
-    members = table.loc["cape_ensemble"]
-    assert says(members, 0.10, 0.16, 0.03) and members["holm"] > 0.05
-    assert len(of_three) == 5
+    assert of_three["mean"].max() < table.drop(of_three.index)["mean"].min()
+    assert len(of_three) == 5 and table.loc["cape_ensemble", "holm"] > 0.05
+    assert table.loc["cape_ensemble", "high"] < 0
     out = of_three[(of_three["high"] < 0) | (of_three["low"] > 0)]
     assert list(out.index) == ["cape_ensemble"]
 
@@ -207,35 +178,18 @@ def test_stopping():
 def test_steps():
     table = read_study(RESULTS, "steps", data="drawn v3")
     wide = table.pivot(index=["scenario", "seed"], columns="row", values=["share", "grouping"])
-    for scenario, shares, gap in (
-        ("linear", (73, 45), "+28 [+19, +37]"),
-        ("discrete", (75, 33), "+42 [+30, +55]"),
-    ):
-        share = wide.loc[scenario]["share"]
-        assert len(share) == 5
-        assert tuple(round(100 * share[row].mean()) for row in ("15 bins", "outcomes")) == shares
-        more = share["15 bins"] - share["outcomes"]
-        assert (more > 0).all() and difference(more).text(digits=0) == gap
-    assert round(100 * wide.loc["discrete"]["share"]["200 bins"].mean()) == 50
-
-    def change(scenario, row):
-        grouping = wide.loc[scenario]["grouping"]
-        return difference(grouping[row] - grouping["start"]).text()
-
-    linear = {row: change("linear", row) for row in ("averaged weights", "outcomes", "200 bins")}
-    assert list(linear.values()) == [
-        "-0.38 [-0.56, -0.20]",
-        "-0.28 [-0.55, -0.01]",
-        "-0.22 [-0.40, -0.04]",
-    ]
-    assert change("discrete", "50 bins") == "-0.16 [-0.28, -0.04]"
-    assert change("discrete", "200 bins") == "-0.20 [-0.37, -0.03]"
-    for row in ("15 bins", "kernel"):
-        grouping = wide.loc["linear"]["grouping"]
-        found = difference(grouping[row] - grouping["start"])
-        assert found.low < 0 < found.high and max(-found.low, found.high) < 0.0032
-    grouping = wide.loc["discrete"]["grouping"]
-    assert difference(grouping["averaged weights"] - grouping["start"]).high > 0
+    lower = {"linear": ["averaged weights", "outcomes", "200 bins"]}
+    lower |= {"discrete": ["50 bins", "200 bins"]}
+    same = {"linear": ["15 bins", "kernel"], "discrete": ["averaged weights"]}
+    for scenario in lower:
+        share, grouping = wide.loc[scenario]["share"], wide.loc[scenario]["grouping"]
+        assert len(share) == 5 and (share["15 bins"] > share["outcomes"]).all()
+        assert share["15 bins"].mean() == pytest.approx(0.75, abs=0.03)
+        assert share["outcomes"].mean() < 0.46
+        change = {row: difference(grouping[row] - grouping["start"]) for row in grouping}
+        assert all(change[row].high < 0 for row in lower[scenario])
+        assert all(change[row].low < 0 < change[row].high for row in same[scenario])
+    assert wide.loc["discrete"]["share"]["200 bins"].mean() < 0.51
 
 
 def test_steps_on_photographs():
