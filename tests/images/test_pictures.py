@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 import pytest
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, TiffImagePlugin
 
 from probnb.images.pictures import decode, decode_array, open_picture
 
@@ -230,42 +230,22 @@ def test_bad_files_are_refused_with_the_reason(content, reason):
 
 
 def tiff(values, planes=1, order="<", more=None):
-    """A TIFF of some samples, written by hand: one strip a plane."""
+    """A TIFF of some samples, one strip a plane, whose tags may be wrong."""
     height, width, samples = values.shape
     kind, bits = values.dtype.newbyteorder(order), 8 * values.dtype.itemsize
     planed = values.transpose(2, 0, 1) if planes == 2 else values[None]
     strips = [plane.astype(kind).tobytes() for plane in planed]
-    tags = (
-        {
-            256: width,
-            257: height,
-            258: [bits] * samples,
-            259: 1,
-            262: 2 if samples > 2 else 1,
-            273: [0] * len(strips),
-            277: samples,
-            278: height,
-            279: [len(s) for s in strips],
-            284: planes,
-        }
-        | ({338: 2} if samples in (2, 4) else {})
-        | (more or {})
-    )
-    tags = {k: v for k, v in tags.items() if v is not None}
-    start = 8 + 2 + 12 * len(tags) + 4
-    long = {k: v for k, v in tags.items() if isinstance(v, list) and len(v) > 1}
-    at, places = start, {}
-    for k, v in long.items():
-        places[k], at = at, at + 4 * len(v)
-    tags[273] = [at + sum(map(len, strips[:i])) for i in range(len(strips))]
-    long |= {273: tags[273]} if len(strips) > 1 else {}
-    head = struct.pack(order + "2sHIH", b"II" if order == "<" else b"MM", 42, 8, len(tags))
-    for k, v in sorted(tags.items()):
-        n = len(v) if isinstance(v, list) else 1
-        value = places.get(k, v[0] if isinstance(v, list) else v)
-        head += struct.pack(order + "HHII", k, 4, n, value)
-    body = b"".join(struct.pack(order + f"{len(v)}I", *v) for v in long.values())
-    return head + bytes(4) + body + b"".join(strips)
+    sizes = [len(strip) for strip in strips]
+    tags = {256: width, 257: height, 258: [bits] * samples, 259: 1, 262: 2 if samples > 2 else 1}
+    tags |= {273: [sum(sizes[:k]) for k in range(len(sizes))], 279: sizes}  # offsets from its end
+    tags |= {277: samples, 278: height, 284: planes}
+    tags |= ({338: 2} if samples in (2, 4) else {}) | (more or {})
+    tags = {tag: value for tag, value in tags.items() if value is not None}
+    written = TiffImagePlugin.ImageFileDirectory_v2(prefix=b"II" if order == "<" else b"MM")
+    for tag, value in tags.items():
+        written.tagtype[tag], written[tag] = 4, value  # all of 32 bits
+    head = struct.pack(order + "2sHI", b"II" if order == "<" else b"MM", 42, 8)
+    return head + written.tobytes(8) + b"".join(strips)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
