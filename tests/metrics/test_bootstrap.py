@@ -30,21 +30,12 @@ def literal(y, predictions, p, replicates, seed, codes=None):
     return np.array(out)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 40, 500])
+@pytest.mark.parametrize(("n", "days"), [*((n, 0) for n in (1, 2, 7, 40, 500)), (300, 12)])
 @pytest.mark.filterwarnings("ignore:auc is NaN")
-def test_equals_a_literal_loop(n):
+def test_equals_a_literal_loop(n, days):
     y, predictions, p = make(n)
-    result = bootstrap(y, predictions, p, replicates=20, seed=5)
-    np.testing.assert_allclose(
-        result.samples, literal(y, predictions, p, 20, 5), rtol=1e-12, atol=1e-12
-    )
-
-
-def test_equals_a_literal_loop_by_group():
-    y, predictions, p = make(300)
-    codes = np.random.default_rng(1).integers(12, size=300)
-    codes[:12] = np.arange(12)  # names in order of appearance
-    names = np.array([f"day {c}" for c in codes])
+    codes = np.r_[:days, np.random.default_rng(1).integers(days, size=n - days)] if days else None
+    names = None if codes is None else [f"day {c}" for c in codes]  # in order of appearance
     result = bootstrap(y, predictions, p, replicates=20, seed=5, groups=names)
     expected = literal(y, predictions, p, 20, 5, codes)
     np.testing.assert_allclose(result.samples, expected, rtol=1e-12, atol=1e-12)
