@@ -199,6 +199,7 @@ def test_what_cannot_be_exported_is_refused_at_once(tmp_path, capsys, monkeypatc
         (str(tmp_path / "no"), out): "model must be a folder with a model.json",
         (folder, str(tmp_path / "m.pb")): "output must be a file, NAME.onnx; got",
         (folder, str(tmp_path / "d.onnx")): "output must be a file; ",
+        (folder, folder): "output must be a file",
         (folder, str(tmp_path / "model" / "model.json" / "m.onnx")): "model.json",  # not a folder
     }
     for arguments, message in cases.items():

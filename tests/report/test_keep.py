@@ -222,8 +222,9 @@ def few(n=3000, ones=None, **more):
         *(
             (few(), ["--rate", text], rf"rate \(or a file .*\) must be a finite .*got {got}")
             for text, got in {
-                **{"0": "0.0", "1": "1.0", "3": "3.0", "-0.5": "-0.5", "nan": "nan", "": "''"},
-                **{text: f"'{text}'" for text in ("none.csv", "3%", "0,03", "estimate", ".")},
+                **{text: str(float(text)) for text in ("0", "1", "3", "-0.5", "nan", "inf")},
+                **{text: f"'{text}'" for text in ("", "none.csv", "3%", "0,03", "estimate", ".")},
+                "half": "'half'",
             }.items()
         ),
     ],

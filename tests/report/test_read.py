@@ -267,24 +267,11 @@ def test_weights_and_parts():
         check_table(bad)
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "test",
-        "Testing",
-        "holdout",
-        "hold-out",
-        "Test set",
-        "held_out",
-        "eval",
-        "Evaluation",
-        " TEST ",
-        "tests",
-        "test_images",
-        "Test sets",
-        "test part",
-    ],
-)
+TESTS = """test, Testing, holdout, hold-out, Test set, held_out, eval, Evaluation, tests,
+ TEST ,test_images, Test sets, test part"""
+
+
+@pytest.mark.parametrize("word", TESTS.split(","))
 def test_the_test_part_by_any_of_its_words(word):
     table = check_table(plain(split=["train", word] * 12))
     assert len(table.y) == 12 and table.notes[0].startswith("Only the 12 rows of part test")
