@@ -91,20 +91,11 @@ def test_decimal_commas(tmp_path):
     refused(tmp_path, mixed, "'m'", "line 2", "1.234")
 
 
-@pytest.mark.parametrize(
-    "cell, words",
-    [
-        ("error", "holds 'error'"),
-        ("0,5", "holds '0,5'"),
-        ("12%", "holds '12%'"),
-        ("", "holds nothing"),
-        ("NA", "holds nothing"),
-        ("inf", "holds 'inf'"),
-        ("1.5", "holds '1.5'"),
-        ("-0.1", "holds '-0.1'"),
-        ("#DIV/0!", "holds '#DIV/0!'"),
-    ],
-)
+WRONG = ("error", "0,5", "12%", "inf", "1.5", "-0.1", "#DIV/0!")
+CELLS = {cell: f"holds '{cell}'" for cell in WRONG} | dict.fromkeys(("", "NA"), "holds nothing")
+
+
+@pytest.mark.parametrize("cell, words", CELLS.items())
 def test_single_cells_are_named(tmp_path, cell, words):
     text = pd.DataFrame({"y": Y, "m": [cell if k == 3 else v for k, v in enumerate(M)]})
     text = text.to_csv(index=False)
@@ -149,8 +140,10 @@ def test_what_is_no_table_is_named(tmp_path, monkeypatch):
         refused(tmp_path, plain().to_json(orient=orient), "JSON", name="x.json")
     refused(tmp_path, b"y,m\n1,0.5\0\n", "no text")
     refused(tmp_path, bytes(range(256)) * 4, "no text")
-    with pytest.raises(ValueError, match="it is a folder"):
-        read_table(tmp_path)
+    (tmp_path / "folder.parquet").mkdir()
+    for folder in (tmp_path, tmp_path / "folder.parquet"):
+        with pytest.raises(ValueError, match=f"{folder.name} cannot be .* it is a folder"):
+            read_table(folder)
     monkeypatch.setattr("probnb.tables.LARGEST", 100)
     refused(tmp_path, gzip.compress(text), "more than 100 bytes")
 
@@ -214,12 +207,6 @@ def test_columns_are_found_by_name_or_the_nearest_is_said():
     assert find_column("y", ["Y", "m"], "y") == "Y"
     with pytest.raises(ValueError, match=r"columns: the column .* got 'carefull'. Did you mean"):
         find_column("carefull", ["careful"], "columns")
-
-
-def test_a_folder_is_called_one(tmp_path):
-    (tmp_path / "mine.parquet").mkdir()
-    with pytest.raises(ValueError, match=r"mine\.parquet cannot be .* it is a folder"):
-        read_table(tmp_path / "mine.parquet")
 
 
 def test_whole_numbers_in_two_columns_are_no_decimal_commas(tmp_path):

@@ -139,26 +139,15 @@ def test_arrays_of_any_kind_are_read_alike_at_every_door(door):
 
 
 P, Y = check_probabilities, check_outcomes
+PLAIN = {P: (1.0000001, 1.1, Decimal("1.00000000010"), 1 + 2**-52, 7, -1e-300)}
+PLAIN |= {Y: (2, -1, 1.0000001, 2**63, Decimal("0.5"), np.nan)}
+SINGLE = (1.0000001, np.float32), (1.1, np.float32), (1.1, np.float16), (-3, np.int8)
 SHOWN = [
-    (P, [1.0000001], "1.0000001"),
-    (P, np.array([1.0000001], np.float32), "1.0000001"),
-    (P, np.array([1.1], np.float32), "1.1"),
-    (P, np.array([1.1], np.float16), "1.1"),
-    (P, [1.1000000000000001], "1.1"),
-    (P, [Decimal("1.00000000010")], "1.00000000010"),
-    (P, [1 + 2**-52], "1.0000000000000002"),
+    *((check, [value], str(value)) for check, values in PLAIN.items() for value in values),
+    *((P, np.array([value], kind), str(value)) for value, kind in SINGLE),
     (P, pd.Series([1.0000001], dtype="Float32"), "1.0000001"),
     (P, torch.tensor([1.1]), "1.1"),
-    (P, [7], "7"),
-    (P, np.array([-3], np.int8), "-3"),
-    (P, [-1e-300], "-1e-300"),
-    (Y, [2], "2"),
-    (Y, [-1], "-1"),
     (Y, np.array([0.1], np.float32), "0.1"),
-    (Y, [1.0000001], "1.0000001"),
-    (Y, [2**63], str(2**63)),
-    (Y, [Decimal("0.5")], "0.5"),
-    (Y, [np.nan], "nan"),
 ]
 
 

@@ -24,39 +24,17 @@ def store_run(folder, task="linear", data="utkface", seed=0, shifts=None, n=300,
         {"split": "test", "id": range(n), "y": (rng.random(n) < p).astype(int), "p": p, **rows}
     )
     fits = {m: "ce" if m in ("ce_overfit", "platt") else m for m in METHODS}
-    chosen = pd.DataFrame(
-        [
-            {
-                "method": m,
-                "fit": fits[m],
-                "val_ce": 0.6,
-                "best_epoch": 2,
-                "calibration_epochs": int(m == "cape_bin"),
-                "kept_start": False,
-                "chosen": True,
-                "finetune_learning_rate": 0.01 if m in ("ce_finetuned", "cape_bin") else np.nan,
-                "bins": 15.0 if m == "cape_bin" else np.nan,
-            }
-            for m in METHODS
-        ]
-    )
-    epochs = pd.concat(
-        pd.DataFrame(
-            {
-                "fit": fit,
-                "method": fit,
-                "epoch": range(5),
-                "train_ce": [0.7, 0.65, 0.5, 0.2, 0.01],
-                "val_ce": [0.7, 0.65, 0.6, 0.7, 0.9],
-                "calibration": 0,
-                "mse_p": [0.2, 0.04, 0.02, 0.05, 0.1],
-                "kl_p": [0.4, 0.1, 0.05, 0.1, 0.2],
-                "ks": [0.3, 0.1, 0.01, 0.02, 0.05],
-                "ece": [0.3, 0.1, 0.01, 0.02, 0.05],
-            }
-        )
-        for fit in dict.fromkeys(fits.values())
-    )
+    cape, tuned = (np.isin(METHODS, of) for of in (["cape_bin"], ["ce_finetuned", "cape_bin"]))
+    facts = {"val_ce": 0.6, "best_epoch": 2, "kept_start": False, "chosen": True}
+    facts |= {"finetune_learning_rate": np.where(tuned, 0.01, np.nan)}
+    facts |= {"bins": np.where(cape, 15.0, np.nan), "calibration_epochs": cape.astype(int)}
+    chosen = pd.DataFrame({"method": METHODS, "fit": fits.values(), **facts})
+    falls = [0.3, 0.1, 0.01, 0.02, 0.05]
+    curve = {"epoch": range(5), "calibration": 0, "train_ce": [0.7, 0.65, 0.5, 0.2, 0.01]}
+    curve |= {"val_ce": [0.7, 0.65, 0.6, 0.7, 0.9], "mse_p": [0.2, 0.04, 0.02, 0.05, 0.1]}
+    curve |= {"kl_p": [0.4, 0.1, 0.05, 0.1, 0.2], "ks": falls, "ece": falls}
+    each = [pd.DataFrame({"fit": f, "method": f, **curve}) for f in dict.fromkeys(fits.values())]
+    epochs = pd.concat(each)
     run = folder / "synthetic" / f"{task}-{data}-cpu-seed{seed}{'-x' if altered else ''}"
     run.mkdir(parents=True)
     for name, value in (("predictions", table), ("chosen", chosen), ("epochs", epochs)):

@@ -103,21 +103,14 @@ def test_what_a_convex_fit_does_not_use_is_refused(name, given):
     assert fit_logistic(model, splits, loss=CrossEntropy()).history
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"averaging": 0.9},
-        {"adversarial": 0.1},
-        {"epochs": 5},
-        {"seed": 1},
-        {"schedule": "cosine"},
-        {"patience": 3},
-    ],
-)
-def test_a_convex_recipe_has_nothing_else(other):
-    (name,) = other
+OTHERS = {"averaging": 0.9, "adversarial": 0.1, "epochs": 5, "seed": 1}
+OTHERS |= {"schedule": "cosine", "patience": 3}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_convex_recipe_has_nothing_else(name):
     with pytest.raises(ValueError, match=f"{name} must be .* with solver 'convex'"):
-        Recipe(solver="convex", **other)
+        Recipe(solver="convex", **{name: OTHERS[name]})
 
 
 def test_descent_refuses_a_convex_recipe():

@@ -108,16 +108,8 @@ def test_other_columns_that_not_all_files_have_are_left_out_and_told(tmp_path):
 # --- which files ------------------------------------------------------------------------------
 
 
-HIDDEN = [
-    ".ipynb_checkpoints/a",
-    "_temporary/0/task/a",
-    ".trash/a",
-    "_delta_log/a",
-    "x/.hidden/a",
-    ".a",
-    "x/_a",
-    *("$RECYCLE.BIN/a", "@eaDir/a", "#recycle/a", "__pycache__/a", "x/.git/a"),  # as among images
-]
+HIDDEN = """.ipynb_checkpoints/a _temporary/0/task/a .trash/a _delta_log/a x/.hidden/a .a x/_a
+$RECYCLE.BIN/a @eaDir/a #recycle/a __pycache__/a x/.git/a"""  # the last as among images
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -125,7 +117,7 @@ def test_hidden_and_unfinished_files_are_left_out_and_told(ending, tmp_path, mon
     monkeypatch.setattr(files, "SHOWN", 99)
     frame = draw()
     rows = put(frame, tmp_path / "x" / f"a.{ending}").read_bytes()
-    others = [*(f"{name}.{ending}" for name in HIDDEN), "_SUCCESS", "~a.tmp", "README"]
+    others = [*(f"{name}.{ending}" for name in HIDDEN.split()), "_SUCCESS", "~a.tmp", "README"]
     write_files(tmp_path, dict.fromkeys(others, rows))
     assert large(tmp_path / "**").size == len(frame)
     found = large(tmp_path)
@@ -133,20 +125,13 @@ def test_hidden_and_unfinished_files_are_left_out_and_told(ending, tmp_path, mon
     assert found.size == len(frame) and {*told.split(": ")[1][:-1].split(", ")} == {*others}
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("a.parquet", "B.PARQUET"),
-        ("a.csv", "B.CSV"),
-        ("a.csv", "b.csv.gz"),
-        ("a.csv", "c.tsv"),
-        ("a.pq", "b.parq"),
-        ("A.CSV.GZ", "deep/b.Csv"),
-        ("a.parquet/0.parquet", "b.parquet"),
-    ],
-)
+ENDINGS = """a.parquet B.PARQUET, a.csv B.CSV, a.csv b.csv.gz, a.csv c.tsv, a.pq b.parq,
+A.CSV.GZ deep/b.Csv, a.parquet/0.parquet b.parquet"""
+
+
+@pytest.mark.parametrize("names", ENDINGS.split(","))
 def test_endings_in_any_case_are_read(names, tmp_path):
-    for name in names:
+    for name in names.split():
         put(draw(), tmp_path / name)
     found = large(tmp_path)
     assert found.size == 800 and f"Read 800 rows of 2 files of {tmp_path}" in found.notes[0]

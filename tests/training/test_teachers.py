@@ -130,19 +130,9 @@ def test_teachers_and_folds_are_part_of_the_key_only_where_they_are(splits):
     (ce,) = plan(["ce"], PROFILE, network=NETWORK)["ce"]
     (student,) = plan(["crossfit"], PROFILE, network=NETWORK)["crossfit"]
     teacher = student.teachers[0]
-    keys = [
-        job_key(job, splits)
-        for job in (
-            ce,
-            student,
-            teacher,
-            student.teachers[1],
-            replace(teacher, fold=(0, 5, 1)),
-            replace(teacher, fold=None),
-            replace(student, teachers=student.teachers[:4]),
-        )
-    ]
-    assert len(set(keys)) == len(keys)
+    jobs = [ce, student, *student.teachers[:2], replace(student, teachers=student.teachers[:4])]
+    jobs += [replace(teacher, fold=fold) for fold in ((0, 5, 1), None)]
+    assert len({job_key(job, splits) for job in jobs}) == len(jobs) == 7
 
 
 def test_rows_with_teachers_train_and_resume_to_the_same(splits, tmp_path, monkeypatch):
