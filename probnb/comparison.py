@@ -78,6 +78,10 @@ def compare(
             "splits must be features for a profile with a backbone, as "
             "probnb.pretrained.features.features_of(splits, profile, ...) makes them of images."
         )
+    for name, part in [*splits.parts().items()][:2]:
+        counted = part.outcomes if part.weights is None else part.outcomes[part.weights > 0]
+        if (counted == counted[0]).all():  # nothing to learn, or no map to fit after training
+            raise ValueError(f"{name} must hold both outcomes; all {len(counted):,} are alike.")
     methods = check_methods(methods, splits.known, profile.frozen)
     if network is None and len(splits.train.inputs.shape) == 2 and profile.backbone == "none":
         network = network_of("mlp")

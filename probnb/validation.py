@@ -59,8 +59,11 @@ def check_choices(values, allowed, name):
 
 def check_integer(value, name, minimum=1):
     """Return `value` as an int of at least `minimum` (a bool or a fraction is an error)."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < minimum:
         raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
+    if value >= 1 << 63:
+        raise ValueError(f"{name} must be below 2^63, beyond which nothing counts; got {value}.")
     return int(value)
 
 

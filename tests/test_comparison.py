@@ -1,7 +1,11 @@
 """The facade: what it gives is what its steps give, and what is wrong is refused at once."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import probnb
 from probnb.data import ProbabilityData, Splits
@@ -86,12 +90,53 @@ def test_images_have_the_networks_of_the_profile(tmp_path):
         ({"methods": "resampled"}, "resampled"),  # there are no true probabilities
         ({"profile": "quik"}, "Did you mean 'quick'"),
         ({"device": "gpu"}, "device"),
+        ({"seed": -1}, "seed must be an integer of at least 0; got -1"),
+        ({"seed": 1.5}, "seed must be an integer"),
+        ({"seed": None}, "seed must be an integer"),
+        ({"seed": 2**70}, "seed must be below"),
+        ({"workers": 0}, "workers must be an integer of at least 1; got 0"),
+        ({"workers": -1}, "workers must be"),
+        ({"workers": 1.5}, "workers must be"),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_is_trained(table, tmp_path, given, message):
     with pytest.raises(ValueError, match=message):
         probnb.compare(table, directory=tmp_path / "fits", **given)
     assert not (tmp_path / "fits").exists()
+
+
+@pytest.mark.parametrize("name", ["train", "val"])
+@pytest.mark.parametrize("how", ["ones", "zeros", "by weight"])
+def test_a_part_with_one_outcome_is_refused_before_anything_is_trained(table, tmp_path, name, how):
+    """A map said so when everything had been trained, and of no part."""
+    part, own = table.parts()[name], {}
+    if how == "by weight":
+        own["weights"] = part.outcomes
+    else:
+        own["outcomes"] = np.full(len(part), how == "ones")
+    changed = replace(table, **{name: replace(part, **own)})
+    with pytest.raises(ValueError, match=f"{name} must hold both outcomes; all .* are alike"):
+        probnb.compare(changed, directory=tmp_path / "fits")
+    assert not (tmp_path / "fits").exists()
+
+
+def test_a_network_that_is_only_named_and_a_data_frame_are_refused(table, tmp_path):
+    with pytest.raises(TypeError, match=r"network must come from .*; got 'mlp'"):
+        probnb.compare(table, network="mlp", directory=tmp_path)
+    frame = pd.DataFrame(table.train.inputs)
+    with pytest.raises(ValueError, match=r"inputs must be a tensor or an array .* got DataFrame"):
+        ProbabilityData(frame, table.train.outcomes)
+
+
+def test_inputs_that_something_learnt_made_are_taken_as_they_are(table, tmp_path):
+    """Training failed in torch's words on what asks for a gradient."""
+    learnt = {
+        name: replace(part, inputs=torch.tensor(part.inputs, requires_grad=True) * 1)
+        for name, part in table.parts().items()
+    }
+    found = probnb.compare(Splits(**learnt, source="x"), "ce", "smoke", directory=tmp_path)
+    plain = probnb.compare(table, "ce", "smoke", directory=tmp_path)
+    assert found.predictions.equals(plain.predictions)
 
 
 def test_data_that_are_no_splits_are_refused():

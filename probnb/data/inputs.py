@@ -158,7 +158,8 @@ def check_inputs(inputs):
             check_finite(inputs.values)
         return len(inputs)
     refuse_masked(inputs, "inputs")
-    shape = None if hasattr(inputs, "toarray") else getattr(inputs, "shape", None)
+    table = hasattr(inputs, "toarray") or hasattr(inputs, "columns")  # sparse, or a data frame
+    shape = None if table else getattr(inputs, "shape", None)
     kind = str(getattr(inputs, "dtype", None)).removeprefix("torch.")
     if shape is None or len(shape) < 2:
         seen = type(inputs).__name__ if shape is None else f"shape {tuple(shape)}"

@@ -16,6 +16,7 @@ from ..training.cape import CAPE
 from ..training.models import Network
 from ..training.models import network as _network
 from ..training.targets import Observed
+from ..validation import check_integer
 
 __all__ = ["Job", "job_key", "lineage", "plan", "sub_seed"]
 
@@ -94,6 +95,9 @@ def plan(methods, profile, seed=0, network=None, rows=METHODS):
     >>> jobs["ce"] == jobs["platt"]
     True
     """
+    seed = check_integer(seed, "seed", minimum=0)
+    if network is not None and not isinstance(network, Network):
+        raise TypeError(f"network must come from probnb.training.models.network; got {network!r}.")
     if network is not None and profile.backbone != "none":
         raise ValueError(
             f"backbone must be none for a network of one's own; got {profile.backbone!r}."

@@ -23,6 +23,7 @@ from ..training import losses
 from ..training.batches import device_type, precision_of, predict_logits, probabilities
 from ..training.loop import Fit, fit
 from ..training.targets import Surroundings, teach, without
+from ..validation import check_integer
 from .devices import Place, can_spread, check_devices
 from .plan import before, job_key, lineage
 
@@ -79,7 +80,9 @@ def run_jobs(
         was set aside.
     """
     device = device_type(device)
-    workers = workers or (joblib.cpu_count() if device == "cpu" else devices)
+    if workers is None:
+        workers = joblib.cpu_count() if device == "cpu" else devices
+    check_integer(workers, "workers")
     place = Place(device, precision_of(device), check_devices(devices, device), workers)
     labels = {}
     for name, row in jobs.items() if isinstance(jobs, Mapping) else [("training", jobs)]:
