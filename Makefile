@@ -23,7 +23,8 @@ STAMP := $(VENV)/.installed
 # Only PyTorch brings packages that requirements.txt does not name: those for its accelerator.
 TORCH = $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX) $$(grep -E '^torch(vision)?==' \
   requirements.txt),-c requirements.txt torch torchvision)
-QUIET := OMP_NUM_THREADS=1
+# Trainings of tests are over before a process for them has imported PyTorch, unless one asks for it.
+QUIET := OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1
 SMOKE := PROBNB_SMOKE=1 $(QUIET)
 
 # Python keeps the modules that it has compiled, whatever the shell says. Without, every kernel and
