@@ -1,3 +1,6 @@
+from datetime import timedelta
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -23,98 +26,71 @@ def series(days=1, rows=8, columns=13, seed=0, drop=()):
 ASK = rain.Question(tile=4, wet=0.0)
 
 
-def outcomes(found):
-    return (found["means"][:, 1] > found["means"][:, 0]).astype(float)
+def minutes(*numbers):
+    return [timedelta(minutes=number) for number in numbers]
 
 
-def test_windows_and_outcomes_by_brute_force():
-    maps = series()
-    maps.maps[40, 1, 3] = MISSING  # one pixel of one map
-    found, report = rain.find_windows(maps, ASK)
-    expected = {}
-    for t in range(DAY):
-        stack = [t - 4, t - 2, t, t + 12]
-        if t % 2 or stack[0] < 0 or stack[-1] >= DAY:
+def brute_force(maps, wet):
+    """Outcomes of all windows by time and corner: loops over times and places, from the rules."""
+    at, expected = {time: k for k, time in enumerate(maps.times.tolist())}, {}
+    for time in (time for time in at if time.minute % 10 == 0):
+        stack = [time + after for after in minutes(-20, -10, 0, 60)]
+        if not at.keys() >= {*stack} or stack[0].date() != stack[-1].date():
             continue
-        for top in (0, 4):
-            for left in (0, 4, 8):
-                now, later = (
-                    maps.maps[k, top : top + 4, left : left + 4].astype(float) for k in stack[2:]
-                )
+        for top, left in product(range(0, maps.maps.shape[1] - 3, 4), (0, 4, 8)):
+            seen = [maps.maps[at[t], top : top + 4, left : left + 4].astype(float) for t in stack]
+            full, (now, later) = min((one != MISSING).mean() for one in seen), seen[2:]
+            if full >= 0.9 and now[now != MISSING].mean() * 0.12 > wet:
                 both = (now != MISSING) & (later != MISSING)
-                full = [
-                    (maps.maps[k, top : top + 4, left : left + 4] != MISSING).mean() for k in stack
-                ]
-                if min(full) < 0.9 or now[now != MISSING].mean() <= 0:
-                    continue
-                outcome = later[both].mean() > now[both].mean()
-                expected[(t - 4, t - 2, t, top, left)] = float(outcome)
-    keys = [(*f, *c) for f, c in zip(found["frames"].tolist(), found["corners"].tolist())]
-    assert dict(zip(keys, outcomes(found).tolist())) == expected
-    asked = len(expected) + report["dry"] + report["unseen"] + report["no data"]
-    assert asked == 6 * (DAY // 2 - 2 - 6)
-    assert report["gap"] == 8 and report["midnight"] == 0
+                expected[time, top, left] = later[both].mean() > now[both].mean()
+    return expected
 
 
-def test_a_missing_map_breaks_every_window_that_needs_it():
-    whole, _ = rain.find_windows(series(), ASK)
-    broken, report = rain.find_windows(series(drop=[100]), ASK)
-    times = np.datetime64("2020-03-01T08:20") + np.array([0, 10, 20, -60]).astype("m8[m]")
-    lost = np.isin(whole["times"], times)
-    assert lost.any()
-    assert set(broken["times"]) == set(whole["times"]) - set(times)
-    assert report["gap"] == 8 + 3  # of the four, the one at the gap itself is no window
-
-
-def test_a_map_of_missing_rows_is_too_little_data():
-    maps = series()
-    maps.maps[100, :4] = MISSING  # the upper three areas
-    found, report = rain.find_windows(maps, ASK)
-    at = found["times"] == np.datetime64("2020-03-01T08:20")
-    assert (found["corners"][at, 0] == 4).all()
-    assert report["no data"] == 3 * 3  # as one of the three maps that are seen
-
-
-def test_windows_never_share_maps_between_days():
-    found, report = rain.find_windows(series(days=2), ASK)
-    last = series(days=2).times
-    for stack, time in zip(found["frames"], found["times"]):
-        days = {str(last[k])[:10] for k in [*stack, stack[-1] + 12]}
-        assert days == {str(time)[:10]}
-    assert report["midnight"] == 8
-
-
-def test_wet_looks_at_the_last_map_only():
-    maps = series()
-    maps.maps[:150] = 0
-    found, report = rain.find_windows(maps, ASK)
-    assert (found["means"][:, 0] > 0).all()
-    assert found["times"].min() >= maps.times[150]
-    dry_now_wet_later = (maps.times < maps.times[150]) & (maps.times >= maps.times[138])
-    assert not np.isin(found["times"], maps.times[dry_now_wet_later]).any()
-    assert report["dry"] > 0
-
-
-def test_a_tie_is_not_more_rain():
-    maps = series()
-    maps.maps[:] = 7
-    maps.maps[200:] = 8
-    found, _ = rain.find_windows(maps, ASK)
-    assert len(found["times"]) == 6 * (DAY // 2 - 8)  # none is left out for what came after
-    assert outcomes(found).sum() == 6 * 6
-
-
-def test_the_later_map_has_no_say_in_which_windows_are_wet():
+def hole(maps):
     """All rain of the last map lies where the later one has a hole: it is raining all the same."""
+    maps[:] = 0
+    maps[100, 0, 0] = 80  # 0.6 mm/h on average over the area of 16 pixels
+    maps[112, 0, 0] = MISSING
+
+
+def tie(maps):
+    maps[:200], maps[200:] = 7, 8
+
+
+CASES = {  # what is done to the maps of a day, and what is reported
+    "a pixel is missing": ({}, lambda maps: maps[40].put(16, MISSING), {"gap": 8, "midnight": 0}),
+    "a map is missing": ({"drop": [100]}, None, {"gap": 8 + 3}),  # of four, one is no window's last
+    "rows are missing": ({}, lambda maps: maps[100, :4].fill(MISSING), {"no data": 3 * 3}),
+    "two days": ({"days": 2}, None, {"midnight": 8}),
+    "dry at first": ({}, lambda maps: maps[:150].fill(0), {}),
+    "a tie": ({}, tie, {"dry": 0}),
+    "a hole": ({"wet": 0.3}, hole, {"unseen": 0}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_windows_and_outcomes_by_brute_force(case):
+    given, change, told = CASES[case]
+    wet, maps = given.get("wet", 0.0), series(**{k: v for k, v in given.items() if k != "wet"})
+    if change:
+        change(maps.maps)
+    found, report = rain.find_windows(maps, rain.Question(tile=4, wet=wet))
+    keys = [(t, *c) for t, c in zip(found["times"].tolist(), found["corners"].tolist())]
+    more = found["means"][:, 1] > found["means"][:, 0]
+    expected = brute_force(maps, wet)
+    assert expected and dict(zip(keys, more.tolist())) == expected and len(keys) == len(expected)
+    frames = [t + before for t, *_ in keys for before in minutes(-20, -10, 0)]
+    assert maps.times[found["frames"]].ravel().tolist() == frames
+    assert told.items() <= report.items()
+    if not given:
+        asked = len(expected) + report["dry"] + report["unseen"] + report["no data"]
+        assert asked == 6 * (DAY // 2 - 2 - 6)
+
+
+def test_a_window_whose_outcome_nobody_knows_is_none():
     maps = series()
-    maps.maps[:] = 0
-    maps.maps[100, 0, 0] = 80  # 0.6 mm/h on average over the area of 16 pixels
-    maps.maps[112, 0, 0] = MISSING
-    found, report = rain.find_windows(maps, rain.Question(tile=4, wet=0.3))
-    assert found["times"].tolist() == [maps.times[100].item()]
-    assert report["unseen"] == 0
-    later = maps.maps[112, :4, :4]
-    later[:2] = MISSING  # half of what came after was not measured: nobody knows the outcome
+    hole(maps.maps)
+    maps.maps[112, :2, :4] = MISSING  # half of what came after was not measured
     with pytest.raises(ValueError, match="'unseen': 1"):
         rain.find_windows(maps, rain.Question(tile=4, wet=0.3))
 
