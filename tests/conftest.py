@@ -9,6 +9,13 @@ settings.register_profile("probnb", deadline=None, derandomize=True, print_blob=
 settings.load_profile("probnb")
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Folder where images and data lie once they are read, of this test alone."""
+    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
 @pytest.fixture(scope="session")
 def data_dir():
     """Folder of the real data; tests that need it skip where it is absent."""

@@ -1,4 +1,4 @@
-"""Images, folders and archives that tests make."""
+"""Images, folders, archives and a small table that tests make."""
 
 import bz2
 import gzip
@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 
@@ -60,3 +61,11 @@ PACK = {
     "lzma zip": lambda entries: zip_of(entries, zipfile.ZIP_LZMA),
 }
 CONTENT = {"a.jpg": b"one", "sub/b.jpg": b"two" * 1000, "sub/c.txt": b""}
+
+Y = np.array([1, 1, 0, 0, 1, 0] * 4)
+M = np.round(np.linspace(0.015, 0.985, 24), 3)
+
+
+def plain(**more):
+    """Twenty-four outcomes and predictions of them, and other columns."""
+    return pd.DataFrame({"y": Y, "m": M, **more})

@@ -12,14 +12,7 @@ import pytest
 from probnb.metrics import brier
 from probnb.tables import column, find_column, positive_label, read_table
 
-from .made import zip_of
-
-Y = np.array([1, 1, 0, 0, 1, 0] * 4)
-M = np.round(np.linspace(0.015, 0.985, 24), 3)
-
-
-def plain(**more):
-    return pd.DataFrame({"y": Y, "m": M, **more})
+from .made import M, Y, plain, zip_of
 
 
 def read(tmp_path, content, name="mine.csv"):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from probnb_book.claims import stored_runs
+from probnb_book.results import photographs
 
 from .pages import RESULTS
 
@@ -58,3 +59,9 @@ def best():
 def strong():
     """Those that start from a pretrained network."""
     return stored_runs([RESULTS], pretrained=True)
+
+
+@pytest.fixture(scope="session")
+def larger():
+    """Those at 48 pixels and twice the width, of two scenarios."""
+    return photographs([RESULTS])[1]

@@ -18,19 +18,10 @@ def table(seed=0, n=9, size=N, shift=0.0):
     rng = np.random.default_rng([1, seed])
     p = rng.beta(0.7, 1.5, size)
     noise = rng.standard_normal(size)
-    return pd.DataFrame(
-        {
-            "split": "test",
-            "id": np.arange(size),
-            "y": rng.binomial(1, p),
-            "p": p,
-            "ce": np.clip(p + 0.2 * noise, 0.01, 0.99),
-            "platt": np.clip(p + 0.15 * noise + shift, 0.01, 0.99),
-            "cape_bin": np.clip(p + 0.05 * noise, 0.01, 0.99),
-            "k": rng.binomial(n, p),
-            "n": n,
-        }
-    )
+    table = pd.DataFrame({"split": "test", "id": range(size), "y": rng.binomial(1, p), "p": p})
+    off = {"ce": 0.2 * noise, "platt": 0.15 * noise + shift, "cape_bin": 0.05 * noise}
+    said = {name: np.clip(p + by, 0.01, 0.99) for name, by in off.items()}
+    return table.assign(**said, k=rng.binomial(n, p), n=n)
 
 
 def test_ratio_of_the_first_direction_hardly_moves_and_of_the_printed_one_grows_without_end():

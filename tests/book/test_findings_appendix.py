@@ -247,10 +247,7 @@ def test_what_maps_take_off_is_what_the_runs_give(gains, best):
     assert commands == {"python -m probnb_book maps"}
 
 
-def test_a_larger_network():
-    found = evidence.find([RESULTS], "synthetic", data="utkface", profile="cpu")
-    runs = evidence.kinds(found[found["size"] == 48])[::-1]
-    larger = {group["task"].iloc[0]: group for group in runs}
+def test_a_larger_network(larger):
     assert {task: len(group) for task, group in larger.items()} == {"linear": 3, "discrete": 3}
     assert told(larger, "ensemble", "cape_bin") == {"linear": -1, "discrete": -1}
     assert told(larger, "ce_averaged", "ce_mean") == {"linear": -1}

@@ -14,14 +14,6 @@ from . import pages
 from .pages import RESULTS
 
 said = partial(pages.said, page="results")
-LARGER = "4363a7d0"  # 48 pixels, width 16
-
-
-@pytest.fixture(scope="module")
-def larger():
-    found = evidence.find([RESULTS], "synthetic", data="utkface")
-    found = found[found["variant"] == LARGER]
-    return {task: found[found["task"] == task] for task in ("linear", "discrete")}
 
 
 @pytest.fixture(scope="module")

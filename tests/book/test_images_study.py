@@ -92,8 +92,7 @@ def test_few_groups_are_told(groups, folds, told):
     assert what_was_read(data).splitlines()[1].endswith(f"outcome 1, {groups} groups")
 
 
-def test_example_is_read_as_it_was_drawn(tmp_path, monkeypatch):
-    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+def test_example_is_read_as_it_was_drawn(tmp_path, cache):
     images, outcomes = write_example(tmp_path / "x", n=40, size=24)
     before = outcomes.stat().st_mtime_ns
     assert write_example(tmp_path / "x", n=40) == (images, outcomes)

@@ -22,17 +22,12 @@ from probnb.images.predict import image_entries
 
 from ..made import encode, write_files
 
+pytestmark = pytest.mark.usefixtures("cache")
 N = 60
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (N, 12, 12, 3), dtype=np.uint8)
 Y = np.arange(N) % 3 == 0
 FILES = {f"{i:03d}.png": encode(pixels) for i, pixels in enumerate(PIXELS)}
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 @pytest.fixture
@@ -126,41 +121,34 @@ def test_a_folder_for_each_outcome(tmp_path, folder):
             load_images(other, size=12, positive="dogs")
 
 
-@pytest.mark.parametrize(
-    "kind", ["npy", "npz", "h5", "zarr", "zarr group", "channels second", "grey", "16 bit"]
-)
-def test_arrays(tmp_path, table, kind):
-    plain = table.drop(columns="path")
-    values, path = PIXELS, tmp_path / "x.npy"
-    if kind == "npz":
-        path = tmp_path / "x.npz"
-        np.savez(path, images=values, y=Y.astype(int))
-        plain = None
-    elif kind == "h5":
-        h5py = pytest.importorskip("h5py")
-        path = tmp_path / "x.h5"
-        with h5py.File(path, "w") as file:
-            file["images"], file["y"] = values, Y.astype(int)
-        plain = None
-    elif kind.startswith("zarr"):
-        zarr = pytest.importorskip("zarr")
-        path = tmp_path / "x.zarr"
-        if kind == "zarr":
-            zarr.save_array(path, values)
-        else:
-            zarr.save_group(path, images=values, y=Y.astype(int))
-            plain = None
-    else:
-        values = {
-            "channels second": values.transpose(0, 3, 1, 2),
-            "grey": values[:, :, :, 0],
-            "16 bit": values.astype(np.uint16) << 8,
-        }.get(kind, values)
-        np.save(path, values)
-    data = load_images(path, plain, size=12)
+def one_file(path):
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        file["images"], file["y"] = PIXELS, Y.astype(int)
+
+
+def save_zarr(path, how, *given, **named):
+    getattr(pytest.importorskip("zarr"), how)(path, *given, **named)
+
+
+ARRAYS = {
+    "x.npy": lambda path: np.save(path, PIXELS),
+    "channels second.npy": lambda path: np.save(path, PIXELS.transpose(0, 3, 1, 2)),
+    "grey.npy": lambda path: np.save(path, PIXELS[:, :, :, 0]),
+    "16 bit.npy": lambda path: np.save(path, PIXELS.astype(np.uint16) << 8),
+    "x.zarr": lambda path: save_zarr(path, "save_array", PIXELS),
+    "outcomes.zarr": lambda path: save_zarr(path, "save_group", images=PIXELS, y=Y.astype(int)),
+    "outcomes.npz": lambda path: np.savez(path, images=PIXELS, y=Y.astype(int)),
+    "outcomes.h5": one_file,
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays(tmp_path, table, name):
+    ARRAYS[name](tmp_path / name)
+    data = load_images(tmp_path / name, None if "outcomes" in name else table[["y"]], size=12)
     for i, (x, y) in every(data).items():
         expected = PIXELS[i].transpose(2, 0, 1)
-        assert (x == (expected[:1] if kind == "grey" else expected)).all() and y == Y[i]
+        assert (x == (expected[:1] if "grey" in name else expected)).all() and y == Y[i]
 
 
 def changed(path, change):

@@ -7,12 +7,7 @@ from scipy.special import expit, logit
 
 from probnb.report import check_table, draw_example, read_predictions
 
-Y = np.array([1, 1, 0, 0, 1, 0] * 4)
-M = np.round(np.linspace(0.015, 0.985, 24), 3)
-
-
-def plain(**more):
-    return pd.DataFrame({"y": Y, "m": M, **more})
+from ..made import M, Y, plain
 
 
 def same(table, columns=("m",)):

@@ -17,6 +17,8 @@ from probnb_book.data.faces import age_from_name, load_faces, read_utkface
 
 from ...made import PACK, encode, write_files
 
+pytestmark = pytest.mark.usefixtures("cache")
+
 
 def jpeg(colour, side=40):
     return encode(Image.new("RGB", (side, side), colour), "JPEG", quality=95)
@@ -35,12 +37,6 @@ def archive(tmp_path):
     path = tmp_path / "UTKFace.tar.gz"
     path.write_bytes(PACK["gzip"]((f"UTKFace/{name}", x) for name, x in reversed(FILES.items())))
     return path
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 # Drawn faces

@@ -197,15 +197,13 @@ def test_maps_of_two_grids_or_units_are_refused(tmp_path):
             open_series(tmp_path, side=3)
 
 
-def test_no_network_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path))
+def test_no_network_says_what_to_do(cache, monkeypatch):
     monkeypatch.setattr(radar, "WHEEL", "pycomlink==0.6.0 --no-such-option")
     with pytest.raises(ConnectionError, match="source='simulated'"):
         read_example()
 
 
-def test_example_is_taken_out_of_the_wheel_and_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
+def test_example_is_taken_out_of_the_wheel_and_kept(tmp_path, cache, monkeypatch):
     file, given = tmp_path / "x.nc", tmp_path / "x.whl"
     with h5py.File(file, "w") as out:
         out["rainfall_amount"] = np.array([[[3, -9999]], [[0, 1]]], np.int16)

@@ -17,6 +17,7 @@ from probnb_book.data import voted_images
 from ...made import PACK, encode, write_files
 
 SIDE = 32
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def png(value):
@@ -42,11 +43,6 @@ def archive(tmp_path):
     path = tmp_path / "cifar10.tar.gz"
     path.write_bytes(PACK["gzip"](reversed(FILES.items())))  # the order must not matter
     return path
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("PROBNB_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
