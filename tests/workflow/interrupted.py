@@ -1,13 +1,5 @@
-"""Kill a run of the workflow at random moments, and compare what it makes with what is there.
+"""A run of the workflow is killed at random moments, and what it makes compared with another's."""
 
-python tests/workflow/interrupted.py RESULTS REFERENCE --kills 2 -- snakemake -c2 --config ...
-
-starts that command with ``results_dir=RESULTS`` at its end, kills it with every process that it has
-started, starts it anew, and lets it end after so many kills. Then it compares each run in RESULTS
-with the one of the same name in REFERENCE, bit for bit; times are left out.
-"""
-
-import argparse
 import random
 import subprocess
 import sys
@@ -60,28 +52,3 @@ def compare(results, reference):
             if not tables[0].equals(tables[1]):
                 found.append(f"{path.name} differs")
     return differences
-
-
-def main(arguments=None):
-    """Run the command line; the exit status is 0 where nothing differs."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("--kills", type=int, default=2)
-    parser.add_argument("--within", type=float, default=60, help="seconds until a kill, at most")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("command", nargs="+")
-    given = parser.parse_args(arguments)
-    given.results.mkdir(parents=True, exist_ok=True)
-    command = [*given.command, f"results_dir={given.results.resolve()}"]
-    log = given.results / "workflow.log"
-    moments = run_and_kill(command, log, given.kills, given.seed, given.within)
-    print(f"killed {len(moments)} times, after {[round(m, 1) for m in moments]} seconds")
-    differences = compare(given.results, given.reference)
-    for name, found in differences.items():
-        print(f"{name}: {'; '.join(found) or 'the same, bit for bit'}")
-    return int(not differences or any(differences.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

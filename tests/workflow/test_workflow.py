@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .interrupted import compare, main, run_and_kill
+from .interrupted import compare, run_and_kill
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = [str(ROOT / ".venv" / "workflow" / "bin"), os.environ["PATH"]]
@@ -141,9 +141,10 @@ def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     config = ["profile=smoke", "scenarios=[linear,skewed]", f"python={sys.executable}"]
     command = [SNAKEMAKE, "-c2", "--rerun-incomplete", "--nolock", "--config", *config]
     command += ["parameters={methods: 'ce, cape_bin'}"]
-    (tmp_path / "whole").mkdir()
-    run_and_kill([*command, f"results_dir={tmp_path / 'whole'}"], tmp_path / "log", 0, 0, 0)
-    kills, killed = os.environ["PROBNB_KILLS"], tmp_path / "killed"
-    given = [str(killed), str(tmp_path / "whole"), "--kills", kills, "--within", "30", "--"]
-    assert main([*given, *command]) == 0
-    assert len(compare(killed, tmp_path / "whole")) == 2
+    kills = {"whole": 0, "killed": int(os.environ["PROBNB_KILLS"])}
+    for name, count in kills.items():
+        (tmp_path / name).mkdir()
+        given = [*command, f"results_dir={tmp_path / name}"]
+        run_and_kill(given, tmp_path / f"{name}.log", count, seed=0, within=30)
+    differences = compare(tmp_path / "killed", tmp_path / "whole")
+    assert len(differences) == 2 and not any(differences.values()), differences
