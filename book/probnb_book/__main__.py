@@ -1,9 +1,8 @@
 """``python -m probnb_book COMMAND ...``: what the book makes from a shell; ``--help`` of each."""
 
+import argparse
 import sys
 from importlib import import_module
-
-from probnb.validation import check_choice
 
 COMMANDS = {
     "anywhere": "anywhere",
@@ -23,9 +22,15 @@ COMMANDS = {
 
 def main(arguments=None):
     """Run a command; return the exit status."""
-    name, *rest = sys.argv[1:] if arguments is None else arguments or [""]
-    check_choice(name, COMMANDS, "command")
-    return import_module(f"{__package__}.{COMMANDS[name]}").main(rest)
+    parser = argparse.ArgumentParser(prog="python -m probnb_book", description=__doc__)
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="--help says which")
+    given = parser.parse_args(arguments)
+    try:
+        return import_module(f"{__package__}.{COMMANDS[given.command]}").main(given.arguments)
+    except (ValueError, OSError, ImportError) as error:
+        print(f"{parser.prog} {given.command}: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

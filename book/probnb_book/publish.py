@@ -12,6 +12,7 @@ import atexit
 import base64
 import hashlib
 import html
+import inspect
 import mimetypes
 import os
 import re
@@ -371,7 +372,10 @@ def write_page(notebook, page=None):
 
 def _build(notebook, folder, lost):
     """Let jupyter-book build the page by itself, with the book's settings."""
-    content = nbformat.read(notebook, as_version=4)
+    try:
+        content = nbformat.read(notebook, as_version=4)
+    except ValueError as error:  # no JSON, or no text
+        raise ValueError(f"notebook must be one; {notebook} cannot be read: {error}.") from None
     for k, cell in enumerate(content["cells"]):
         _paste(cell, folder, f"pasted-{k}")
         cell["outputs"] = [o for o in cell.get("outputs", []) if _still(o, f"cell {k + 1}", lost)]
@@ -491,7 +495,13 @@ def _embed(tag, name, folders, lost):
 def main(arguments):
     """Print what was made."""
     makes = {"pdf": print_pdf, "archive": write_archive, "page": write_page}
-    print(makes[check_choice((arguments or [""])[0], makes, "command")](*arguments[1:]))
+    name, *given = arguments or [""]
+    make = makes[check_choice(name, makes, "command")]
+    try:
+        inspect.signature(make).bind(*given)
+    except TypeError as error:
+        raise ValueError(f"{name} must be given {inspect.signature(make)}; {error}.") from None
+    print(make(*given))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ import pyarrow.parquet as pq
 from probnb import store
 from probnb.experiment import results
 from probnb.experiment.profiles import PROFILES
+from probnb.paths import find_path
+from probnb.reading import naming
 
 __all__ = ["find_runs", "keep", "read", "read_results", "records"]
 
@@ -278,22 +280,29 @@ def finished(path):
     Raises
     ------
     FileNotFoundError
-        If there is no record.
+        If there is no such file, or no record.
+    ValueError
+        If it cannot be read.
     """
-    path = Path(path).resolve()
-    if path.suffix == ".parquet" and b"runs" in (pq.read_metadata(path).metadata or {}):
+    path = find_path(path, "path").resolve()
+    study, single = path.parent.name, path.suffix == ".parquet"
+    with naming(path):
+        whole = single and b"runs" in (pq.read_metadata(path).metadata or {})
+    if whole:
         known, runs = records(path.parent, path.stem), {}
         for run, record in known.items():
             runs[run] = record, {n: part.to_pandas() for n, part in _stored(path, run).items()}
         return path.stem, runs
-    study, single = path.parent.name, path.suffix == ".parquet"
     record = path.with_suffix(".json") if single else path / "run.json"
     if not record.exists():
         raise FileNotFoundError(f"path must have a record; {path} has none at {record}.")
     files = {study: path} if single else {file.stem: file for file in path.glob("*.parquet")}
-    tables = {name: pd.read_parquet(file) for name, file in sorted(files.items())}
-    name = path.stem if single else path.name
-    return study, {name: (json.loads(record.read_text()), tables)}
+    tables, name = {}, path.stem if single else path.name
+    for part, file in sorted(files.items()):
+        with naming(file):
+            tables[part] = pd.read_parquet(file)
+    with naming(record):
+        return study, {name: (json.loads(record.read_text()), tables)}
 
 
 def main(arguments=None):
