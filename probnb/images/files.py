@@ -16,7 +16,7 @@ import zipfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +28,7 @@ PICTURE = re.compile(r"\.(jpe?g|jpe|jfif|png|webp|tiff?|bmp|gif)$", re.IGNORECAS
 LIMIT = 256 * 2**20
 """Bytes of one file, unpacked: no photograph is larger, a decompression bomb is."""
 
-LINKED = "a link to a folder"
+LINKED, NEITHER = "a link to a folder", "neither a file nor a link"
 PACKED_LINK = "a symbolic link in an archive: unpack it and give the folder"
 
 PACKED = re.compile(
@@ -71,15 +71,11 @@ class Listing:
 
     def left_out(self):
         """Return a sentence on what is no image, empty where there is no such file."""
-        rest = Counter(
-            "hidden" if HIDDEN.search(name) else PurePosixPath(name).suffix.lower()
-            for name in self.files
-            if HIDDEN.search(name) or not PICTURE.search(name)
-        )
-        kinds = [
-            f"{count:,} {kind or 'without an ending'}" + " (unpack them)" * (kind in ARCHIVES)
-            for kind, count in sorted(rest.items())
-        ]
+        others, kinds = self.files.keys() - {*self.pictures()}, []
+        endings = ["hidden" if HIDDEN.search(n) else Path(n).suffix.lower() for n in others]
+        for kind, count in sorted(Counter(endings).items()):
+            hint = " (unpack them)" if kind in ARCHIVES else ""
+            kinds.append(f"{count:,} {kind or 'without an ending'}{hint}")
         kinds += [f"{n!r}: {why}" for n, why in self.skipped.items() if not PICTURE.search(n)]
         return f"Left out, since they are no images: {'; '.join(kinds)}." if kinds else ""
 
@@ -283,7 +279,7 @@ def _problem(file, root):
         return "a link that leads out"
     if file.is_file():
         return None
-    return "a link to no file" if file.is_symlink() else "neither a file nor a link"
+    return "a link to no file" if file.is_symlink() else NEITHER
 
 
 def _tar(path):
@@ -291,8 +287,7 @@ def _tar(path):
     with tarfile.open(path) as archive:
         for member in archive:
             name, size = posixpath.normpath(member.name), member.size
-            problem = None if member.isfile() else "neither a file nor a link"
-            problem = PACKED_LINK if member.issym() else problem
+            problem = None if member.isfile() else PACKED_LINK if member.issym() else NEITHER
             if member.islnk():  # another name of a file that comes before it, as tar packs copies
                 target = posixpath.normpath(member.linkname)
                 size, problem = seen.get(target, (0, "a link to no file"))

@@ -301,19 +301,15 @@ def _divide(table, seed, notes):
                 "train, validate and test."
             )
     table = table.assign(part=parts)
-    copies = table.groupby("digest")[["part", "y"]].nunique()
-    across, conflicting = (copies > 1).sum()
-    if more := len(table) - len(copies):
-        notes.append(
-            f"{more:,} images are copies of others, pixel for pixel; {conflicting:,} sets of "
-            "copies have both outcomes."
-        )
-    groups = (table.groupby("group")["part"].nunique() > 1).sum() if "group" in table else 0
-    for what, cut in (("images stand", across), ("groups stand", groups)):
-        if cut:
+    outcomes = table.groupby("digest")["y"].nunique()
+    if more := len(table) - len(outcomes):
+        told = f"{more:,} images are copies of others, pixel for pixel"
+        notes.append(f"{told}; {(outcomes > 1).sum():,} sets of copies have both outcomes.")
+    for what, column in {"images": "digest", "groups": "group"}.items():
+        if column in table and (cut := (table.groupby(column)["part"].nunique() > 1).sum()):
             notes.append(
-                f"{cut:,} {what} in more than one part of the division that you gave: what is "
-                "measured on the test part is better than what new images will see."
+                f"{cut:,} {what} stand in more than one part of the division that you gave: what "
+                "is measured on the test part is better than what new images will see."
             )
             log.warning("%s", notes[-1])
     return rows

@@ -8,8 +8,7 @@ and a checksum of every file. ``MODEL_CARD.md`` beside it is for readers.
 import hashlib
 import json
 import os
-import shutil
-import uuid
+import tempfile
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -249,9 +248,10 @@ def save_model(folder, model, card=None, beside=False):
             f"{model.network.name}."
         )
     folder = first = Path(folder).expanduser()
-    own = uuid.uuid4().hex  # other machines may write here
-    temporary, old = (folder.with_name(f"{folder.name}.{own}.{k}") for k in ("tmp", "old"))
-    try:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    own = {"prefix": f"{folder.name}.", "dir": folder.parent, "ignore_cleanup_errors": True}
+    with tempfile.TemporaryDirectory(**own) as aside:  # other machines may write here
+        temporary, old = Path(aside, "new"), Path(aside, "old")
         own = _identity(_write(temporary, model))
         (temporary / CARD).write_text(model_card(model) if card is None else card, "utf-8")
         with store.locked(first):
@@ -260,16 +260,13 @@ def save_model(folder, model, card=None, beside=False):
                 what = f"{first.name} {reason}: it stays; this one is {folder.name}."
                 warnings.warn(what, stacklevel=2)
             _refuse_held(check_model_folder(folder), own)
-            if folder.exists():
-                os.replace(folder, old)
-            os.replace(temporary, folder)
-    except BaseException:
-        if old.exists() and not folder.exists():
-            os.replace(old, folder)
-        raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+            try:
+                if folder.exists():
+                    os.replace(folder, old)
+                os.replace(temporary, folder)
+            finally:
+                if old.exists() and not folder.exists():
+                    os.replace(old, folder)
     return folder
 
 

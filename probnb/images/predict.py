@@ -3,7 +3,6 @@
 import logging
 from itertools import chain, islice
 from math import ceil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.covariance import LedoitWolf
 from torch import nn
 
+from ..paths import find_path
 from ..report.keep import at_rate, rate_with_interval
 from .files import LINKED, is_array, list_files, open_array, read_files
 from .pictures import try_to_decode
@@ -69,16 +69,15 @@ def predict_entries(model, entries, device="auto", batch_size=256):
     """
     if model.size is None:
         raise ValueError("model must be one of images; this one does not say how to prepare them.")
+    decode = delayed(lambda content: try_to_decode(content, model.size, model.aspect))
     for block in iter(lambda: list(islice(entries, batch_size)), []):
-        block = Parallel(n_jobs=-1, prefer="threads")(
-            delayed(_decode)(*one, model) for one in block
-        )
-        good = [image for _, image, _ in block if image is not None]
+        found = Parallel(n_jobs=-1, prefer="threads")(decode(content) for _, content, _ in block)
+        good = [image for image, *_ in found if image is not None]
         told = model.describe(np.stack(good), device, batch_size) if good else {}
         told = iter(pd.DataFrame(told).to_dict("records"))
-        for name, image, reason in block:
+        for (name, _, known), (image, _, reason) in zip(block, found):
             values = dict.fromkeys(model.columns) if image is None else next(told)
-            yield {"path": name, "probability": None, "reason": reason} | values
+            yield {"path": name, "probability": None, "reason": known or reason} | values
 
 
 def at_base_rate(model, rows, rate):
@@ -135,12 +134,10 @@ def image_entries(images, key=None):
     total : int
         How many.
     entries : iterator
-        Of each its name, its content (bytes, an array, or None) and why it has none; folders
-        that are links are among them. A warning says what else is left out.
+        Of each its name, its content (bytes, an array, or None) and, where that is known, why it
+        has none; folders that are links are among them. A warning says what else is left out.
     """
-    path = Path(images).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"images must be an existing file or folder; found none at {path}.")
+    path = find_path(images, "images")
     if is_array(path, key):
         array = open_array(path, key)[0]
         n = array.shape[0]
@@ -148,23 +145,17 @@ def image_entries(images, key=None):
             raise ValueError(f"images: {str(path)!r} holds no rows.")
         return n, ((i, np.asarray(array[i : i + 1])[0], None) for i in range(n))
     listing = list_files(path)
-    pictures, left = listing.pictures(), listing.left_out()
+    pictures, left = {*listing.pictures()}, listing.left_out()
     names = {listing.files[name]: name for name in pictures if name in listing.files}
-    shown, skipped = {*pictures}, listing.skipped.items()
-    unread = [(name, None, why) for name, why in skipped if why == LINKED or name in shown]
+    skipped = listing.skipped.items()
+    unread = [(name, None, why) for name, why in skipped if why == LINKED or name in pictures]
     if not names and not unread:
         what = f"holds no JPEG, PNG, TIFF, WebP, BMP or GIF. {left}".rstrip()
         raise ValueError(f"images: {str(path)!r} {what}")
     if left:
         log.warning("%s", left)
-    contents, why = read_files(path, names), "the file cannot be read"
-    found = ((names[place], content, why) for place, content in contents)
+    found = ((names[place], content, None) for place, content in read_files(path, names))
     return len(names) + len(unread), chain(unread, found)
-
-
-def _decode(name, content, reason, model):
-    image, _, why = try_to_decode(content, model.size, model.aspect)
-    return name, image, reason if content is None else why
 
 
 def summarize(train, val):

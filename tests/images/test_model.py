@@ -156,7 +156,7 @@ def test_other_folders_are_refused(saved, tmp_path, model):
     assert not (tmp_path / "new").exists()
     save_model(saved, model)  # over a model, even a damaged one
     load_model(saved)
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith((".tmp", ".old"))]
+    assert not [*tmp_path.glob(f"{saved.name}.*")]
 
 
 def test_a_network_of_ones_own_is_refused(tmp_path):
@@ -299,8 +299,8 @@ def test_a_rename_that_fails_leaves_the_old_model(model, tmp_path, monkeypatch):
     names = set()
 
     def fail(source, target):
-        if str(source).endswith(".tmp") and Path(target).name == "m":
-            names.add(Path(source).name)
+        if Path(source).name == "new" and Path(target).name == "m":
+            names.add(Path(source).parent.name)
             raise OSError(5, "Input/output error")
         replaced(source, target)
 
