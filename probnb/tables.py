@@ -1,11 +1,16 @@
 """Anybody's table: read by pandas and pyarrow, its columns checked with errors that say where.
 
-Text stays text until a column is asked for, so that a group called NA or 007 keeps its name. The
-index of a table that was read says where its rows stand in the file.
+A text is looked at once, then read, whole or piece by piece. Text stays text until a column is
+asked for, so that a group called NA or 007 keeps its name. The index of a table that was read says
+where its rows stand in the file.
 """
 
+import contextlib
+import csv
 import gzip
 import io
+import re
+import zlib
 from collections import namedtuple
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,7 +23,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .paths import composed
-from .reading import is_parquet, look_at_text, naming, open_unpacked
 from .text import plain
 from .validation import check_choice, plain_array, third_class
 
@@ -36,7 +40,7 @@ NAMELESS = (bytes, list, tuple, dict, np.ndarray, timedelta)
 """What a cell may hold that is neither a name nor a number."""
 
 KINDS = {
-    "label": ("a name", None),
+    "label": ("a name", lambda v: ~pd.isna(v) & (v != "")),
     "number": ("a finite number", lambda v: v == v),
     "outcome": ("0 or 1", lambda v: (v == 0) | (v == 1)),
     "probability": ("a probability in [0, 1]", lambda v: (v >= 0) & (v <= 1)),
@@ -77,6 +81,22 @@ USES = {
 _PLAIN = {"0", "1", "0.0", "1.0", "true", "false"}
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """What text must be to be a number, as `pandas.to_numeric` has it, for engines."""
+
+PIECE = 1 << 20
+"""Characters that are looked at at a time."""
+
+_NO_TABLE = {  # first bytes of what people have instead
+    b"PK": "a zip archive or a workbook: unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old workbook: save the sheet as CSV",
+    b"BZh": "compressed by bzip2: unpack it first",
+    b"\xfd7zXZ": "compressed by xz: unpack it first",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd: unpack it first",
+    b"\x80": "a pickle, which may run code when read: write CSV or Parquet",
+    **dict.fromkeys((b"{", b"[{"), "JSON: write CSV or Parquet"),
+    b"<": "HTML or XML: write CSV or Parquet",
+}
+# A cell that is a number with a decimal comma, and not one with thousands such as 1,234.
+_COMMA = r"[-+]?(?:0*,\d+|\d+,(?:\d{1,2}|\d{4,}))(?:[eE][-+]?\d+)?"
 
 
 def read_table(path):
@@ -127,6 +147,130 @@ def read_table(path):
     return frame
 
 
+@contextlib.contextmanager
+def naming(name):
+    """Raise what goes wrong when a file is read as a ValueError that names it."""
+    try:
+        yield
+    except (ValueError, OSError, EOFError, zlib.error, csv.Error, pa.ArrowException) as error:
+        short = "it is cut short, or no Parquet: " * isinstance(error, pa.ArrowException)
+        raise ValueError(f"{plain(name)} cannot be read as a table: {short}{error}.") from None
+
+
+def open_unpacked(path):
+    """Open a file for reading bytes, those within if it is gzipped."""
+    if Path(path).is_dir():
+        raise ValueError("it is a folder; give one file of it")
+    stream = io.BufferedReader(io.FileIO(path))  # once, since a pipe gives its bytes once
+    if stream.peek(2)[:2] != b"\x1f\x8b":
+        return stream
+    unpacked = gzip.GzipFile(fileobj=stream)
+    unpacked.myfileobj = stream  # closed with it
+    return unpacked
+
+
+def is_parquet(start):
+    """Whether a file that starts so is Parquet, or else text; what is neither is refused."""
+    what = next((what for first, what in _NO_TABLE.items() if start.startswith(first)), None)
+    if what or start[257:262] == b"ustar":
+        raise ValueError(f"it is {what or 'a tar archive: unpack it first'}")
+    return start.startswith(b"PAR1")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with a table, and how it is to be read; made by `look_at_text`."""
+
+    opened: object
+    """Opens its bytes."""
+    encoding: str
+    header: str
+    separator: str
+    decimal: str
+    """The decimal mark; empty where no number has a fraction."""
+    quoted: bool
+    notes: list
+
+    def frames(self, rows=None):
+        """Yield tables of so many lines, by default of all, without the blank ones; cells are text.
+
+        The index, ``line``, is where a row ends in the file.
+        """
+        names, breaks = None, 0
+        try:
+            stream = io.TextIOWrapper(self.opened(), self.encoding, newline="")
+            how = {"header": None, "dtype": str, "na_filter": False, "skipinitialspace": True}
+            how |= {"sep": self.separator, "skip_blank_lines": False, "chunksize": rows}
+            read = pd.read_csv(stream, **how)
+            for cells in [read] if rows is None else read:
+                cells = cells.fillna("")
+                lines = pd.Index(cells.index + 1 + breaks, name="line")
+                if self.quoted:
+                    within = cells.apply(lambda c: c.str.count("\r\n|\r|\n")).sum(axis=1).cumsum()
+                    lines, breaks = lines + within.to_numpy(), breaks + within.iloc[-1]
+                names = names or [composed(name.strip()) for name in cells.iloc[0]]
+                given = cells.apply(lambda c: c.str.strip() != "").to_numpy().any(axis=1)
+                given &= cells.index > 0
+                frame = cells.set_axis(names, axis=1).set_axis(lines)
+                yield frame.loc[given, frame.columns != ""]
+        except pd.errors.ParserError as error:
+            raise ValueError(
+                f"{str(error).strip().removeprefix('Error tokenizing data. C error: ')}; every "
+                f"line needs as many fields as the header ({self.header[:60]}), quotes in pairs, "
+                "and no decimal commas where commas separate the columns"
+            ) from None
+
+
+def look_at_text(opened):
+    """Look at all of a text for how it is to be read, and return a `Text`."""
+    with opened() as stream:
+        marked = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    note = "The text is no UTF-8 and is read as cp1252; if names look wrong, convert it."
+    for encoding, notes in (("utf-16" if marked else "utf-8-sig", []), ("cp1252", [note])):
+        with contextlib.suppress(UnicodeDecodeError):
+            return _look(opened, encoding, notes)
+    raise ValueError("it is no text in UTF-8, UTF-16 or cp1252")
+
+
+def _look(opened, encoding, notes):
+    header, decimal, blank, quoted = None, "", True, False
+    with io.TextIOWrapper(opened(), encoding, newline="") as text:
+        while piece := text.read(PIECE):
+            if "\0" in piece:
+                raise ValueError("it is no text")
+            if header is None:
+                header, below, *_ = [*piece.splitlines()[:2], ""]
+                separator = max(",;\t", key=partial(_fields, header, below))
+            decimal = decimal or _decimal(piece, separator)
+            blank = blank and not piece.strip(" \r\n\t,;")
+            quoted = quoted or '"' in piece
+    if blank:
+        raise ValueError("it is empty; write a header first")
+    if not header.removeprefix("sep=").strip(" \t,;"):
+        raise ValueError(f"its first line must name the columns; it is {header.strip() or 'blank'}")
+    if separator not in header and not re.fullmatch(r"[\w.-]+", header.strip(' "')):
+        raise ValueError(f"commas, semicolons or tabs must separate columns; got {header[:60]!r}")
+    unnamed = "" in next(csv.reader([header], delimiter=separator))
+    notes += ["A column without a name is left out."] * unnamed
+    notes += ["Numbers have decimal commas."] * (decimal == ",")
+    return Text(opened, encoding, header, separator, decimal, quoted, notes)
+
+
+def _fields(header, below, mark):
+    """How many fields a mark makes of the header, those first that the line below has as well."""
+    fields, held = (len(next(csv.reader([line], delimiter=mark), "")) for line in (header, below))
+    return fields == held > 1, fields
+
+
+def _decimal(text, separator):
+    """Return the mark that most fractions of a text have; empty if there are none."""
+    edges = rf'(?:^|["{separator}])', rf'(?=["{separator}]|\r?$)'
+    quoted = ('"', '(?=")') if separator == "," else edges
+    commas = re.findall(_COMMA.join(quoted), text, re.MULTILINE)
+    points = re.findall(r"\d*\.\d+".join(edges), text, re.MULTILINE)
+    return "," if commas and len(commas) >= len(points) else "." if points else ""
+
+
 def find_column(name, present, role):
     """Return the column that a parameter names (digits arrive as a number), or raise."""
     name = composed(name)
@@ -162,10 +306,10 @@ def column(frame, name, kind="number"):
     """
     allowed, right = KINDS[kind]
     values = _convert(frame, name, kind)
-    if kind == "label":
-        _refuse(frame, name, pd.isna(values) | (values == ""), allowed)
-        return values
-    _refuse(frame, name, ~right(values), allowed)
+    wrong, unit = np.flatnonzero(~right(values)), frame.index.name or "row"
+    if len(wrong):
+        value, places = frame[name].iloc[wrong[0]], [*frame.index[wrong[:6]]]
+        raise refusal(name, allowed, value, places, len(wrong), unit, frame.attrs.get("name"))
     if kind == "weight" and not values.any():
         raise ValueError(f"column {name!r} must hold a weight above 0; all are 0.")
     return values
@@ -273,16 +417,6 @@ class Rows:
         return Rows(self.frame[held.isin(labels).to_numpy()])
 
 
-def _refuse(frame, name, wrong, allowed):
-    """Raise at the first cell that is wrong, and say how many more there are and where."""
-    rows = np.flatnonzero(wrong)
-    if not len(rows):
-        return
-    places, unit = [frame.index[row] for row in rows[:6]], frame.index.name or "row"
-    file = frame.attrs.get("name")
-    raise refusal(name, allowed, frame[name].iloc[rows[0]], places, len(rows), unit, file)
-
-
 def refusal(name, allowed, value, places, count, unit, file=None):
     """Return the error of a column with so many wrong values, of which the first is told."""
     empty = pd.api.types.is_scalar(value) and str(value).strip().lower() in MISSING
@@ -292,9 +426,8 @@ def refusal(name, allowed, value, places, count, unit, file=None):
     where = f"{unit} {places[0]}{f' of {file}' if file else ''}{counted}"
     held = "nothing" if empty else repr(getattr(value, "item", lambda: value)())
     hint = third_class(value) if allowed == KINDS["outcome"][0] else ""
-    return ValueError(
-        f"column {name!r} must hold {allowed} in every row; {where} holds {held}{more}.{hint}"
-    )
+    rule = f"column {name!r} must hold {allowed} in every row"
+    return ValueError(f"{rule}; {where} holds {held}{more}.{hint}")
 
 
 def read_outcomes(outcomes, columns, positive=None, needed=("y", "path")):

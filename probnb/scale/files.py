@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..paths import HIDDEN, composed, find_path
-from ..reading import is_parquet, look_at_text, naming, open_unpacked
 from ..settings import EngineSettings
+from ..tables import is_parquet, look_at_text, naming, open_unpacked
 from ..text import plain
 from .engine import FILE, ROW, Engine, write_parquet
 
@@ -54,20 +54,9 @@ def find_files(path):
         base = os.path.dirname(re.split(r"[*?\[]", patterns[-1])[0])
         if not places:
             raise
-    found, seen = [], set()
-    for place in places:
-        if not os.path.isdir(place):
-            found.append(place)
-            continue
-        for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
-            if (own := _own(folder)) in seen:
-                folders[:] = []
-                continue
-            seen.add(own)
-            folders.sort()
-            found += [os.path.join(folder, name) for name in sorted(names)]
+    seen, known = set(), {}
+    found = (file for place in places for file in _walk(place, seen))
     found = [*dict.fromkeys(map(os.path.normpath, found))]
-    known = {}
     for file in found:
         if os.path.isfile(file) and not _hidden(os.path.relpath(file, base)):
             known.setdefault(_own(file), file)
@@ -80,9 +69,15 @@ def find_files(path):
     return kept, base, [file for file in found if file not in {*kept}]
 
 
-def _refuse(error):
-    """What a folder that cannot be opened holds is not left out."""
-    raise error
+def _walk(place, seen):
+    """Yield a file, or the files of a folder, its own first; none of a folder that was seen."""
+    if not os.path.isdir(place):
+        yield place
+    elif (own := _own(place)) not in seen:
+        seen.add(own)
+        inside = [os.path.join(place, name) for name in sorted(os.listdir(place))]
+        for path in sorted(inside, key=os.path.isdir):
+            yield from _walk(path, seen)
 
 
 def _own(path):
@@ -102,7 +97,9 @@ class _Source:
 
     def __init__(self, file, name):
         self.file, self.name, self.text, self.lost = file, name, None, {}
-        with naming(name), open_unpacked(file) as stream:
+        with naming(name), open(file, "rb") as packed, open_unpacked(file) as stream:
+            start = hashlib.sha256(packed.read(1 << 20)).digest()
+            self.known_by = os.path.getsize(file), start  # copies have the same
             self.odd = isinstance(stream, gzip.GzipFile)
             if is_parquet(stream.read(512)):
                 schema = pq.read_schema(stream)
@@ -124,8 +121,7 @@ class _Source:
         names = [inner[key] for key in self.types]
         with naming(self.name), open_unpacked(self.file) as stream:
             if self.text:
-                fields = [*((name, pa.large_string()) for name in names), ("line", pa.int64())]
-                schema = pa.schema(fields)
+                schema = pa.schema([*((n, pa.large_string()) for n in names), ("line", pa.int64())])
                 tables = (
                     pa.Table.from_pandas(frame.set_axis(names, axis=1).reset_index(), schema)
                     for frame in self.text.frames(max(1, CELLS // len(names)))
@@ -212,7 +208,8 @@ def _look(path, folder, check):
             odd.setdefault(key[0], f"{kind} in {source.name} and {first} in {sources[0].name}")
     names = inner = tuple(name for name, _ in keys)
     check(names)
-    copies = [sources[k].name for k in _copies(files)]
+    copies = pd.Series([source.known_by for source in sources]).duplicated()
+    copies = [source.name for source, again in zip(sources, copies) if again]
     if any(source.odd for source in sources):
         inner = [f"c{k}" for k in range(len(keys))]
         files = [os.path.join(folder.name, f"{k}.parquet") for k in range(len(files))]
@@ -239,16 +236,6 @@ def _look(path, folder, check):
     }
     called = tuple(source.name for source in sources)
     return Engine(None, plain(path), called, names, folder=folder, **about), files, inner
-
-
-def _copies(files):
-    """Which files have the size and the first megabyte of one before them."""
-    seen = {}
-    for k, file in enumerate(files):
-        with open(file, "rb") as stream:
-            start = hashlib.sha256(stream.read(1 << 20)).digest()
-        seen.setdefault((os.path.getsize(file), start), []).append(k)
-    return sorted(k for alike in seen.values() for k in alike[1:])
 
 
 def _read_duckdb(opened, files, inner, engine, size):

@@ -19,10 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from probnb import metrics
-from probnb.reading import look_at_text, open_unpacked
 from probnb.report import check_table, read_predictions
 from probnb.scale import open_rows
-from probnb.tables import COUNTS, Rows, read_table
+from probnb.tables import COUNTS, Rows, look_at_text, open_unpacked, read_table
 
 pytestmark = pytest.mark.usefixtures("one_connection")
 FUZZ = int(os.environ.get("PROBNB_FUZZ", "1000"))
