@@ -9,8 +9,8 @@ from ..settings import check_numbers
 from ..text import Markdown
 from ..validation import check_number
 from .judge import mean_of, table_of
+from .read import PLAIN
 from .tell import _cell, show_table
-from .understand import PLAIN
 
 GRID = 48
 """Thresholds of a decision curve, besides those asked for."""

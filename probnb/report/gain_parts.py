@@ -7,13 +7,13 @@ not for the other is that part of their difference; what is left at the top is t
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
-from ..calibrators.base import cross_fit_folds, logits_from_probabilities
+from ..calibrators.base import cross_fit_folds
 from ..calibrators.maps import PlattScaling, fit_intercept
 from ..metrics.differences import clustered_mean
-from ..metrics.registry import kl_rows, nll_rows
+from ..metrics.registry import CLIP, kl_rows, nll_rows
 from ..metrics.sample import check_groups, check_row_weights, check_sample
 
 PARTS = ("bias", "slope", "monotone", "ranking")
@@ -96,12 +96,12 @@ def gain_parts(y_true, a, b, p=None, weights=None, groups=None, folds=5, seed=0)
     return pd.DataFrame(list(rows.values()), index, ["gain", "std", "low", "high"])
 
 
-def ladder(log_odds, y, weights):
+def ladder(s, y, weights):
     """Fit the maps of the ladder: no map, an intercept, Platt scaling, a monotone map.
 
     Parameters
     ----------
-    log_odds : ndarray of shape (n,)
+    s : ndarray of shape (n,)
         Log-odds of the predictions.
     y : ndarray of shape (n,)
         Outcomes, both of them.
@@ -116,10 +116,10 @@ def ladder(log_odds, y, weights):
         two rows it is the mean of their steps. It depends on nothing but the order of the rows, so
         that a prediction and any rising function of it end equal.
     """
-    intercept = fit_intercept(log_odds, y, weights)
-    platt = PlattScaling().fit(log_odds, y, sample_weight=weights)
+    intercept = fit_intercept(s, y, weights)
+    platt = PlattScaling().fit(s, y, sample_weight=weights)
     sign = 1.0 if platt.coef_[0, 0] >= 0 else -1.0
-    x, steps = _shrunk_steps(sign * log_odds, y, weights / weights.mean())
+    x, steps = _shrunk_steps(sign * s, y, weights / weights.mean())
 
     def monotone(s):
         left = np.searchsorted(x, sign * s, side="right") - 1
@@ -130,22 +130,26 @@ def ladder(log_odds, y, weights):
     return [expit, shifted, scaled, monotone]
 
 
+def log_odds(p):
+    """Return the log-odds of probabilities, those of 0 and 1 finite."""
+    return logit(np.clip(np.asarray(p), CLIP, 1 - CLIP))
+
+
 def _shrunk_steps(x, y, weights):
     """Return distinct values and their isotonic steps, each with one row of the mean outcome."""
     values, place = np.unique(x, return_inverse=True)
     mass = np.bincount(place, weights)
-    steps = IsotonicRegression(y_min=0, y_max=1).fit_transform(
-        values, np.bincount(place, weights * y) / mass, sample_weight=mass
-    )
+    means, isotonic = np.bincount(place, weights * y) / mass, IsotonicRegression(y_min=0, y_max=1)
+    steps = isotonic.fit_transform(values, means, sample_weight=mass)
     _, step = np.unique(steps, return_inverse=True)
     rows = np.bincount(step, mass)[step]
     steps = (rows * steps + np.average(y, weights=weights)) / (rows + 1)
-    return values, IsotonicRegression().fit_transform(values, steps, sample_weight=mass)
+    return values, isotonic.fit_transform(values, steps, sample_weight=mass)
 
 
 def _climb(y, p_hat, weights, splits):
     """Return a prediction after each rung, fitted to the other folds; the first is untouched."""
-    s = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0]
+    s = log_odds(p_hat)
     rungs = np.empty((len(PARTS), len(s)))
     for train, test in splits:
         for k, rung in enumerate(ladder(s[train], y[train], weights[train])):

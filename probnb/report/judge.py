@@ -1,5 +1,6 @@
 """What a checked table of predictions shows: one table of numbers for each question."""
 
+import contextlib
 import itertools
 import warnings
 
@@ -9,7 +10,7 @@ from scipy.stats import chi2, norm
 from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
-from ..calibrators import CALIBRATORS, PlattScaling, logits_from_probabilities
+from ..calibrators import CALIBRATORS, PlattScaling
 from ..calibrators.base import cross_fit, cross_fit_folds
 from ..metrics.binning import BINS, ece, reliability_bins
 from ..metrics.differences import clustered_mean, compare, proportion_interval, repeated_distance
@@ -17,7 +18,7 @@ from ..metrics.registry import nll_rows
 from ..metrics.resampling import bootstrap
 from ..metrics.sample import FEWEST
 from ..validation import check_choice, check_integer
-from .gain_parts import gain_parts
+from .gain_parts import gain_parts, log_odds
 
 BUDGET = 2e8
 """Rows x methods x replicates that a report resamples: about ten seconds of one core."""
@@ -189,7 +190,7 @@ def calibration_table(table):
     """
     rows, out = table.sample, {}
     for name, p_hat in rows.predictions.items():
-        s, w = np.diff(logits_from_probabilities(p_hat), axis=1)[:, 0], rows.mass
+        s, w = log_odds(p_hat), rows.mass
         order, perfect = _order(rows, s)
         slope, error = (np.nan, np.nan) if perfect or order == "constant" else _slope(rows, s, w)
         (bias, std), ece, *sums = _off(rows, p_hat.to_numpy()) if rows is table else table.off(name)
@@ -276,8 +277,7 @@ def _order(table, s):
 def _holds(data, name, order):
     """Whether all rows of a data set have the order that its sample has."""
     if order == "constant":
-        ends = logits_from_probabilities(np.array(data.ends[name]))
-        return np.ptp(np.diff(ends, axis=1)) < FLAT
+        return np.ptp(log_odds(np.array(data.ends[name]))) < FLAT
     return order != "separated" or data.column(name).auc == 1
 
 
@@ -377,7 +377,7 @@ def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
     splits = [(rng.permutation(train)[:FIT_ROWS], test) for train, test in splits]
     for (column, p_hat), name in itertools.product(table.predictions.items(), calibrators):
         before = p_hat.to_numpy()
-        s = np.diff(logits_from_probabilities(before), axis=1)[:, 0]
+        s = log_odds(before)
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             after = cross_fit(CALIBRATORS[name](), s, y, table.weight, splits)
         rows[column, name] = []
@@ -412,12 +412,10 @@ def gain_parts_table(table, reference=None, seed=0):
     rows = np.random.default_rng(seed).permutation(table.size)[:FIT_ROWS]
     rows = np.sort(rows)  # with as many rows or fewer, all as they are
     weight, cluster = (None if v is None else v[rows] for v in (table.weight, table.cluster))
-    parts, drawn = {}, table.predictions.iloc[rows]
-    for name in [n for n in scores if n != best]:
-        try:
-            parts[name] = gain_parts(
-                table.y[rows], drawn[name], drawn[best], weights=weight, groups=cluster, seed=seed
-            ).loc["brier"]
-        except ValueError:
-            return pd.DataFrame()
-    return pd.concat(parts, names=["column"]) if parts else pd.DataFrame()
+    about, parts = {"weights": weight, "groups": cluster, "seed": seed}, {}
+    y, drawn = table.y[rows], table.predictions.iloc[rows]
+    with contextlib.suppress(ValueError):  # a fold without an outcome, or nothing to join
+        for name in [n for n in scores if n != best]:
+            parts[name] = gain_parts(y, drawn[name], drawn[best], **about).loc["brier"]
+        return pd.concat(parts, names=["column"])
+    return pd.DataFrame()

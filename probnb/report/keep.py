@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import ks_2samp
 
-from ..calibrators import CALIBRATORS, from_dict, logits_from_probabilities, to_dict
+from ..calibrators import CALIBRATORS, from_dict, to_dict
 from ..metrics.registry import CLIP
 from ..metrics.resampling import draw_weights
 from ..metrics.sample import effective_rows
@@ -24,6 +24,7 @@ from ..paths import composed, find_path
 from ..settings import check_engine
 from ..tables import Rows, read_table
 from ..validation import check_choice, check_number, check_probabilities
+from .gain_parts import log_odds
 from .judge import FIT_ROWS, USUAL, calibration_gains, calibration_table
 from .tell import choose_map
 
@@ -78,14 +79,10 @@ class KeptMap:
 
     def predict(self, x):
         """Return the calibrated probabilities of predictions, on the scale of the column."""
-        log_odds = self.scale == "logit"
-        p = expit(x) if log_odds else np.clip(x, 0, 1)
+        logits = self.scale == "logit"
+        p = expit(x) if logits else np.clip(x, 0, 1)
         if self.calibrator is not None:
-            s = (
-                np.clip(x, -SURE, SURE)
-                if log_odds
-                else np.diff(logits_from_probabilities(p), axis=1)[:, 0]
-            )
+            s = np.clip(x, -SURE, SURE) if logits else log_odds(p)
             p = self.calibrator.predict_proba(s)[:, 1]
         return at_rate(p, *self.rates) if self.rates else p
 
@@ -134,7 +131,7 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
         raise ValueError("clusters must leave both outcomes in every fit; these do not.")
     gains = gains.loc[column]
     chosen, why = (name, "as named") if name else choose_map(gains)
-    s = np.diff(logits_from_probabilities(p), axis=1)[:, 0]
+    s = log_odds(p)
     x = s if column in table.logits else p.to_numpy()
     fitted = {"rows": table.size, "share": float(table.share), "high": x.max()}
     fitted |= {"inside": np.mean((x >= 0) & (x <= 1)), "positive": np.mean(x >= 0)}

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..calibrators import CALIBRATORS
-from ..metrics import METRICS
-from ..metrics.resampling import Bootstrap
+from ..metrics import METRICS, Bootstrap
 from ..metrics.sample import FEWEST
 from ..settings import ReportSettings
 from ..text import Html, Markdown, listed, plain, tabled
