@@ -9,8 +9,8 @@ import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from scipy.special import logit
 
-from ..calibrators import logits_from_probabilities
 from ..metrics.binning import BINS, ReliabilityBins, decomposed
 from ..metrics.differences import clustered_mean
 from ..metrics.registry import CLIP, METRICS, computable
@@ -118,7 +118,7 @@ class DataSet:
         if self.share in (0, 1):
             raise one_outcome(self.y, self.size, self.share)
         self.ends = {c: (found[f"low{k}"], found[f"high{k}"]) for k, c in enumerate(self.names)}
-        self._ties = {c: found[f"n{k}"] * BLOCKS < self.size for k, c in enumerate(self.names)}
+        self.ties = {c: found[f"n{k}"] * BLOCKS < self.size for k, c in enumerate(self.names)}
 
     def draw(self, count):
         """Return so many rows at random as a DataFrame, the same each time; all if they are fewer.
@@ -135,10 +135,7 @@ class DataSet:
         rows = rows.order_by(FILE, ROW).drop(FILE, ROW, "block")
         return self.engine.ask(rows)
 
-    @property
-    def predictions(self):
-        """Names of the columns of predictions, in place of the columns."""
-        return self.names
+    predictions = property(lambda self: self.names, doc="Names of the columns of predictions.")
 
     @property
     def kind(self):
@@ -150,8 +147,8 @@ class DataSet:
             self._found[key] = ask()
         return self._found[key]
 
-    def _rows(self, name):
-        """The rows of one column, which is then called p."""
+    def rows_of(self, name):
+        """Return the rows of one column, which is then called p."""
         k = self.names.index(check_choice(name, self.names, "column"))
         own = {r: r for r in ("block", "y", "w", "truth") if r in self.rows.columns}
         return self.rows.select(p=f"p{k}", **own)
@@ -163,7 +160,7 @@ class DataSet:
 
     def sums(self, name):
         """Return sums of one column's terms by block."""
-        rows = self._rows(name)
+        rows = self.rows_of(name)
         asked = rows.group_by("block").agg(**_terms(rows)).order_by("block")
         return self._once(name, lambda: self.engine.ask(asked).set_index("block"))
 
@@ -171,12 +168,7 @@ class DataSet:
         """Return what depends on one column's order, a `probnb.scale.ranks.Ranks`."""
         if check_integer(bins, "bins") not in self.bins:
             self.bins = (*self.bins, bins)
-        about = *self.ends[check_choice(name, self.names, "column")], self.total, self.ones
-        how = self.bins, self._ties[name], self.exact_auc, name
-        return self._once(
-            (name, self.bins),
-            lambda: count_ranks(self.engine, self._rows(name), *about, *how),
-        )
+        return self._once((name, self.bins), lambda: count_ranks(self, name))
 
     def binned(self, name, bins=BINS):
         """Return the sums of each bin of one column by name, as `Ranks.bins` has them."""
@@ -272,7 +264,7 @@ class DataSet:
         drawn = draw_weights(np.random.default_rng(seed), replicates, self.units, None)
         values = np.empty((replicates, *point.shape))
         for i, name in enumerate(names):
-            blocks, held = self.sums(name), self.column(name).strips.set_index(["block", "strip"])
+            blocks, held = self.sums(name), self.column(name).strips
             tables = (held[c].unstack(fill_value=0) for c in ("mass", "ones", "sp"))
             mass, ones, sp = (drawn @ table.to_numpy() for table in tables)
             ranked = Ranked(np.arange(mass.shape[1]), mass, ones)
@@ -323,7 +315,7 @@ def write_calibrated(data, name, path, fitted):
 
     def calibrated():
         for rows, x in engine.arrow_beside(engine.column(name)):
-            s = x if name in data.logits else np.diff(logits_from_probabilities(x), axis=1)[:, 0]
+            s = x if name in data.logits else logit(np.clip(x, CLIP, 1 - CLIP))
             yield rows.append_column(new, pa.array(fitted.predict_proba(s)[:, 1]))
 
     def write(temporary):

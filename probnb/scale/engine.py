@@ -77,6 +77,8 @@ class Engine:
     table: object = None
     _known: dict = field(default_factory=dict, repr=False)
 
+    unit = property(lambda self: "line" if self.text else "row", doc="What places are counted in.")
+
     def ask(self, expression):
         """Run an expression and return its rows as a DataFrame, or raise a ValueError in words."""
         with self.explained():
@@ -131,11 +133,6 @@ class Engine:
             first = text.partition("\n")[0][:500] or type(error).__name__
             words = [*itertools.islice(remedy, 1), first]
             raise ValueError(f"{self.name}: {'; '.join(words)}.") from error
-
-    @property
-    def unit(self):
-        """What places are counted in."""
-        return "line" if self.text else "row"
 
     @cached_property
     def size(self):

@@ -44,33 +44,25 @@ class Ranks:
     auc_error: float
 
 
-def count_ranks(engine, rows, low, high, total, ones, bins, ties, exact=True, name=""):
+def count_ranks(data, name):
     """Go through one column's predictions in order, block by block.
 
     Parameters
     ----------
-    engine : probnb.scale.engine.Engine
-        What runs the expressions.
-    rows : ibis.Table
-        Columns ``p``, ``y``, ``block`` and, where rows have weights, ``w``.
-    low, high : float
-        Least and largest prediction.
-    total, ones : float
-        Weight of all rows, and of those of outcome 1.
-    bins : tuple of int
-        Numbers of quantile bins.
-    ties : bool
-        Whether rows are many for each distinct prediction, so that the engine had better count.
-    exact : bool, default=True
-        Whether each prediction is told from the next, or only `CELLS` of equal width.
+    data : probnb.scale.DataSet
+        Its ``exact_auc`` says whether each prediction is told from the next, or only `CELLS` of
+        equal width, its ``ties`` whether rows are many for each distinct prediction, so that the
+        engine had better count.
     name : str
-        The column, for the progress bar.
+        The column.
 
     Returns
     -------
     Ranks
         The counts.
     """
+    rows, (low, high), exact = data.rows_of(name), data.ends[name], data.exact_auc
+    total, ones, bins = data.total, data.ones, data.bins
     p, y, w = rows.p, rows.y, rows.w if "w" in rows.columns else 1.0
     scale, zeros = CELLS / max(high - low, 1e-300), total - ones
     terms = {"rows": number(1), "ones": w * y}
@@ -79,7 +71,7 @@ def count_ranks(engine, rows, low, high, total, ones, bins, ties, exact=True, na
         terms |= {"sp": w * p, "spp": w * p * p, "spy": w * p * y, "spread": w * w * p * (1 - p)}
     cell = p if exact else ((p - number(low)) * number(scale)).floor()
     cells = rows.select("p", "block", cell=cell, **terms)
-    if ties or not exact:
+    if data.ties[name] or not exact:
         sums = {name: cells[name].sum() for name in terms}
         sums |= {"low": cells.p.min(), "high": cells.p.max()}
         cells = cells.group_by("cell", "block").agg(**sums)
@@ -89,7 +81,7 @@ def count_ranks(engine, rows, low, high, total, ones, bins, ties, exact=True, na
     below = dict.fromkeys(("mass", "zeros", "ones", "gap"), 0.0)
     ks = pairs = unsure = 0.0
     shown = {"desc": f"{name}: predictions in order", "delay": 3, "leave": False}
-    for held in tqdm(_uncut(engine.batches(asked)), **shown):
+    for held in tqdm(_uncut(data.engine.batches(asked)), **shown):
         q, mass = held["cell"], held.setdefault("mass", held["rows"])
         ww = held.setdefault("ww", held["rows"])
         if exact:
@@ -110,14 +102,13 @@ def count_ranks(engine, rows, low, high, total, ones, bins, ties, exact=True, na
             index = np.searchsorted(cuts, 2 * middle["mass"], side="right")
             parts[b].append(_runs(each | {"bin": index}, index)[0])
         below = {c: sums[-1] for c, sums in up_to.items()}
-    codes = np.divmod(np.flatnonzero(strips[0]), 2 * PIECES)
-    held = dict(zip(("block", "strip"), codes)) | dict(
-        zip(("mass", "ones", "sp"), strips[:, strips[0] > 0])
-    )
+    shape = {"block": BLOCKS, "strip": 2 * PIECES}
+    places = pd.MultiIndex.from_product(map(range, shape.values()), names=[*shape])
+    strips = pd.DataFrame(strips.T, places, ["mass", "ones", "sp"])
     return Ranks(
         atoms=pd.DataFrame(_joined(atoms)),
         bins={b: _runs(joined := _joined(held), joined["bin"])[0] for b, held in parts.items()},
-        strips=pd.DataFrame(held),
+        strips=strips[strips["mass"] > 0],
         ks=ks / total,
         auc=pairs / (ones * zeros),
         auc_error=unsure / (ones * zeros),
