@@ -310,10 +310,7 @@ COMMANDS = {
         ("--output -o", "write here instead of to standard output", {}),
         *ENGINE,
     ),
-    _export: (
-        MODEL,
-        ("output", "the file to write: NAME.onnx", {}),
-    ),
+    _export: (MODEL, ("output", "the file to write: NAME.onnx", {})),
 }
 """What each command takes; its name and its help are its function's."""
 

@@ -18,9 +18,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 from sklearn.isotonic import IsotonicRegression
 from torchvision.utils import make_grid
 
-from .metrics.binning import reliability_bins
+from .metrics import brier, reliability_bins
 from .metrics.differences import proportion_interval
-from .metrics.registry import brier
 from .text import plain
 from .validation import check_pair, check_probabilities, check_same_length
 

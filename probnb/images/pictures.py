@@ -346,9 +346,9 @@ def _decode(path, shape, contents, how):
     n, row = shape[0], int(np.prod(shape[1:]))
     digests, reasons = [None] * n, [None] * n
     header = {"descr": "|u1", "fortran_order": False, "shape": shape}
-    blocks = Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")(
-        delayed(_decode_block)(block, how) for block in iter(lambda: [*islice(contents, BLOCK)], [])
-    )
+    decode = delayed(lambda block: [(i, *try_to_decode(one, *how)) for i, one in block])
+    blocks = map(decode, iter(lambda: [*islice(contents, BLOCK)], []))
+    blocks = Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")(blocks)
     bar = tqdm(total=n, desc=f"Decoding at {how[0]} x {how[0]}", unit="image", leave=False)
     with bar, path.open("wb") as file:  # written, not mapped: a full disk is then an error
         np.lib.format.write_array_header_1_0(file, header)
@@ -359,10 +359,6 @@ def _decode(path, shape, contents, how):
                 file.write(bytes(row) if image is None else image.tobytes())
             bar.update(len(block))
     return {"digests": digests, "reasons": reasons}
-
-
-def _decode_block(block, how):
-    return [(i, *try_to_decode(content, *how)) for i, content in block]
 
 
 def try_to_decode(content, size, aspect):

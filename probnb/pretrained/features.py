@@ -117,15 +117,10 @@ def extract(inputs, backbone, folder, device="cpu", progress=True):
 
     known = _read(folder)
     names = {k: [_digest(row) for row in _rows(images)] for k, images in inputs.items()}
-    missing = {}  # each distinct image once
-    for part, digests in names.items():
-        for row, digest in enumerate(digests):
-            if digest not in known:
-                missing.setdefault(digest, (part, row))
-    todo = list(missing)
-    with tqdm(
-        total=len(todo), unit="image", desc="Features", disable=not (progress and todo)
-    ) as bar:
+    places = ((k, row, digest) for k in names for row, digest in enumerate(names[k]))
+    missing = {digest: (k, row) for k, row, digest in places if digest not in known}  # each once
+    todo, bar = list(missing), {"unit": "image", "desc": "Features"}
+    with tqdm(total=len(todo), disable=not (progress and todo), **bar) as bar:
         for start in range(0, len(todo), CHUNK):
             chunk, features = todo[start : start + CHUNK], []
             for at in range(0, len(chunk), BATCH):

@@ -149,13 +149,11 @@ def _disorder(frame, name):
     missing = frame[name].astype(str).str.strip().str.lower().isin(MISSING)
     values = frame[name][~missing]
     numbers = pd.to_numeric(values.astype(str), errors="coerce")
-    parse = {"errors": "coerce", "utc": True, "format": "mixed"}
+    parse, readings = {"errors": "coerce", "utc": True, "format": "mixed"}, []
     if numbers.gt(366).all():  # no hours, days or months, which begin again
         readings = [numbers]
     elif values.astype(str).str.match(DATE).all():
         readings = [pd.to_datetime(values, dayfirst=first, **parse) for first in (False, True)]
-    else:
-        readings = []
     readings = [times.to_numpy() for times in readings if times.notna().all()]
     falls = [np.flatnonzero(times[1:] < times[:-1]) for times in readings]
     fewest = min(falls, key=len, default=[])
