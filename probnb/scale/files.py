@@ -75,9 +75,8 @@ def _walk(place, seen):
         yield place
     elif (own := _own(place)) not in seen:
         seen.add(own)
-        inside = [os.path.join(place, name) for name in sorted(os.listdir(place))]
-        for path in sorted(inside, key=os.path.isdir):
-            yield from _walk(path, seen)
+        for one in sorted(os.scandir(place), key=lambda one: (one.is_dir(), one.name)):
+            yield from _walk(one.path, seen)
 
 
 def _own(path):
@@ -227,15 +226,10 @@ def _look(path, folder, check):
         if which
     ]
     notes += dict.fromkeys(note for source in text for note in source.text.notes)
-    about = {
-        "odd": odd,
-        "lost": sources[0].lost,
-        "text": bool(text),
-        "decimal": (*marks, ".")[0],
-        "notes": tuple(notes),
-    }
+    about = {"odd": odd, "lost": sources[0].lost, "text": bool(text), "notes": tuple(notes)}
+    about |= {"decimal": (*marks, ".")[0], "folder": folder}
     called = tuple(source.name for source in sources)
-    return Engine(None, plain(path), called, names, folder=folder, **about), files, inner
+    return Engine(None, plain(path), called, names, **about), files, inner
 
 
 def _read_duckdb(opened, files, inner, engine, size):
