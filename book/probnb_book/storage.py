@@ -28,7 +28,7 @@ from probnb import store
 from probnb.experiment import results
 from probnb.experiment.profiles import PROFILES
 from probnb.paths import find_path
-from probnb.reading import naming
+from probnb.tables import naming
 
 __all__ = ["find_runs", "keep", "read", "read_results", "records"]
 
