@@ -54,16 +54,25 @@ def test_a_seed_that_is_made_again_replaces_its_rows_alone(tmp_path):
     )
 
 
+WRITE = """
+for k in range(12):
+    storage.keep(folder, "s", {f"{name} {k}": ({"k": k}, {"t": pd.DataFrame({"k": [k]})})})
+"""
+START = """
+import sys, pandas as pd
+from probnb_book import storage
+folder, name = sys.argv[1:]
+print()
+"""
+
+
 def test_two_writers_lose_nothing(tmp_path):
-    code = (
-        "import sys, pandas as pd\n"
-        "from probnb_book import storage\n"
-        "for k in range(12):\n"
-        "    name = f'{sys.argv[2]} {k}'\n"
-        "    storage.keep(sys.argv[1], 's', {name: ({'k': k}, {'t': pd.DataFrame({'k': [k]})})})\n"
-    )
-    both = [subprocess.Popen([sys.executable, "-c", code, tmp_path, name]) for name in "ab"]
-    assert [process.wait() for process in both] == [0, 0]
+    """This process, and one that has imported what it needs."""
+    command = [sys.executable, "-uc", START + WRITE, tmp_path, "a"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        exec(WRITE, {"storage": storage, "pd": pd, "folder": tmp_path, "name": "b"})
+        assert other.wait() == 0
     table = storage.read(tmp_path, "s", "t")
     assert len(table) == len(storage.records(tmp_path, "s")) == 24
     assert (table["run"].str[2:].astype(int) == table["k"]).all()

@@ -81,10 +81,9 @@ def alone(tmp_path_factory):
 
 
 def test_two_processes_that_want_the_same_trainings_do_each_once(tmp_path, alone):
-    pair = [start(tmp_path), start(tmp_path)]
-    for process in pair:
-        go(process)
-    first, second = map(result, pair)
+    process = start(tmp_path)  # beside this one
+    go(process)
+    first, second = here(tmp_path), result(process)
     assert sorted(first["trained"] + second["trained"]) == sorted(alone["trained"])
     assert first["sums"] == second["sums"] == alone["sums"]
 
