@@ -119,7 +119,7 @@ def _values(directory, metric):
     results, test = _read(directory)
     if METRICS[metric].needs_truth and "p" not in test:
         return {}
-    found = {name: _metric(test, name, metric) for name in methods_of(test)}
+    found = {name: _metric(directory, name, metric) for name in methods_of(test)}
     epochs = results.epochs[results.epochs["fit"].str.match("ce$|ensemble member=")]
     epochs = epochs[epochs["epoch"] > 0]  # before training there is nothing to keep
     if metric in epochs and len(epochs):  # at the epoch that validation keeps
@@ -196,15 +196,21 @@ def compare(runs, a, b, metric="mse_p", level=0.95):
 
 def values_of(line, names, metric):
     """Return a metric of some rows or reference columns of a run, None for those it lacks."""
-    known = values(line, metric)
-    test = tables(line)[1]
-    return tuple(
-        known.get(name, _metric(test, name, metric) if name in test else None) for name in names
-    )
+    known, test = values(line, metric), tables(line)[1]
+    others = [name for name in names if name not in known and name in test]
+    known |= {name: _metric(line.run.directory, name, metric) for name in others}
+    return tuple(map(known.get, names))
 
 
-def _metric(test, name, metric):
-    return METRICS[metric].of(check_sample(test["y"], test[name], **_given(test, metric)))
+def _metric(directory, name, metric):
+    return METRICS[metric].of(_sample(directory, name))
+
+
+@lru_cache(maxsize=2048)
+def _sample(directory, name):
+    """Test rows of a method, checked and sorted once for all metrics."""
+    test = _read(directory)[1]
+    return check_sample(test["y"], test[name], p=test.get("p"), weights=test.get("weight"))
 
 
 def _given(test, metric):

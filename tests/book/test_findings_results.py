@@ -66,7 +66,7 @@ def test_a_number_changed_by_hand_is_noticed(best, scores, monkeypatch):
         return found
 
     monkeypatch.setattr(evidence, "read_results", changed)
-    for name in ("_read", "_values"):  # what others have read stays as it was
+    for name in ("_read", "_sample", "_values"):  # what others have read stays as it was
         monkeypatch.setattr(evidence, name, getattr(evidence, name).__wrapped__)
     one, wrong = best["linear"].query("seed == 1"), scores.copy()
     wrong.update(errors({"linear": one}))
