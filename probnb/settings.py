@@ -66,7 +66,7 @@ class TableSettings:
             raise ValueError(f"k and n must be columns, or both None; got {got}.")
 
 
-MASTERS = r"(local(\[.*\])?|yarn|(spark|k8s|mesos)://.+)"
+MASTERS = r"(local(\[(\*|[1-9]\d*)(,[1-9]\d*)?\])?|yarn|(spark|k8s|mesos)://.+)"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,17 @@ def test_what_is_wrong_is_refused(wrong, words):
     [
         *(
             ({"engine": engine}, "engine must be duckdb, or the master of a Spark")
-            for engine in ("duck", "spark", "sqlite", "polars", "local2", "", 5)
+            for engine in (
+                "duck",
+                "spark",
+                "sqlite",
+                "polars",
+                "local2",
+                "local[x]",
+                "local[0]",
+                "",
+                5,
+            )
         ),
         ({"memory": "2"}, "memory must be a size such as 500MB or 2GB; got '2'"),
         ({"memory": 2}, "memory must be a size"),

@@ -555,6 +555,7 @@ def calibration_null_band(y_prob, metric=ece, replicates=1000, seed=0, weights=N
     """
     p = check_probabilities(y_prob)
     replicates = check_integer(replicates, "replicates")
+    check_integer(seed, "seed", minimum=0)
     # its own stream: predictions simulated from the same seed must not meet their own numbers again
     rng = np.random.default_rng(seed).spawn(1)[0]
     kept, weights = check_row_weights(weights, len(p))

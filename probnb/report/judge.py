@@ -368,6 +368,7 @@ def calibration_gains(table, calibrators=USUAL, folds=5, seed=0):
     """
     for name in calibrators:
         check_choice(name, CALIBRATORS, "calibrators")
+    check_integer(seed, "seed", minimum=0)
     table = table.sample
     try:
         splits = cross_fit_folds(table.y, table.cluster, folds, seed)
@@ -409,6 +410,7 @@ def gain_parts_table(table, reference=None, seed=0):
     table = table.sample
     scores = {name: mean_of(table, (q - table.y) ** 2)[0] for name, q in table.predictions.items()}
     best = min(scores, key=scores.get) if reference is None else reference
+    check_integer(seed, "seed", minimum=0)
     rows = np.random.default_rng(seed).permutation(table.size)[:FIT_ROWS]
     rows = np.sort(rows)  # with as many rows or fewer, all as they are
     weight, cluster = (None if v is None else v[rows] for v in (table.weight, table.cluster))

@@ -23,7 +23,7 @@ from ..metrics.sample import effective_rows
 from ..paths import composed, find_path
 from ..settings import check_engine
 from ..tables import Rows, read_table
-from ..validation import check_choice, check_number, check_probabilities
+from ..validation import check_choice, check_integer, check_number, check_probabilities
 from .gain_parts import log_odds
 from .judge import FIT_ROWS, USUAL, calibration_gains, calibration_table
 from .tell import choose_map
@@ -118,6 +118,7 @@ def fit_map(table, name=None, rate=None, new=None, seed=0):
     ValueError
         If there are several columns, or too few rows.
     """
+    check_integer(seed, "seed", minimum=0)
     whole, table = table, table.sample
     if len(table.predictions.columns) > 1:
         names = ", ".join(table.predictions)

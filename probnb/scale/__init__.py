@@ -7,6 +7,11 @@ an engine's errors in words, `ranks` goes through one column in order,
 ``pip install probnb[engine]``.
 """
 
+from importlib.util import find_spec
+
+if missing := [name for name in ("ibis", "duckdb") if find_spec(name) is None]:
+    raise ImportError(f"engine needs {' and '.join(missing)}: pip install 'probnb[engine]'.")
+
 from .dataset import DataSet, write_calibrated
 from .engine import Engine
 from .files import open_rows

@@ -126,7 +126,7 @@ class DataSet:
         Its columns are ``y``, ``p0``, ``p1``, ... and, where there are some, ``truth``, ``w``,
         ``group`` and ``cluster``; rows are in the order of the files.
         """
-        rows = self.rows
+        rows, count = self.rows, check_integer(count, "count")
         if self.size > count:
             rows = rows.mutate(chance=hashed(rows, seed=1))
             likely = (count + 10 * np.sqrt(count) + 10) / self.size  # a few too many, not all
@@ -261,6 +261,7 @@ class DataSet:
             check_choice(m, point.columns, "metrics")
         point = point if metrics is None else point[[*metrics]]
         replicates = check_integer(replicates, "replicates", 2)
+        check_integer(seed, "seed", minimum=0)
         drawn = draw_weights(np.random.default_rng(seed), replicates, self.units, None)
         values = np.empty((replicates, *point.shape))
         for i, name in enumerate(names):

@@ -13,6 +13,7 @@ import re
 import tempfile
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import ibis
@@ -171,6 +172,8 @@ def open_rows(path, engine="duckdb", memory="2GB", check=None):
         If `engine` or `memory` is none, or the files cannot be read or have no rows.
     """
     settings = EngineSettings(engine, memory)
+    if settings.name != "duckdb" and find_spec("pyspark") is None:
+        raise ImportError(f"engine {engine} needs pyspark and Java: pip install 'probnb[spark]'.")
     folder = tempfile.TemporaryDirectory(prefix="probnb-")
     path = str(path).removeprefix("file://")
     opened, files, inner = Engine(None, path, (path,), folder=folder), [path], None

@@ -1,6 +1,7 @@
 """What comes in by an engine: each fault that was found stands with its siblings."""
 
 import decimal
+import itertools
 import os
 import unicodedata
 
@@ -655,3 +656,31 @@ def test_what_is_no_data_frame_is_refused_in_words(given):
         check_table(given)
     with pytest.raises(ValueError, match="table must be checked"):
         make_report(draw())
+
+
+def test_what_counts_is_a_whole_number_at_every_door(tmp_path):
+    """Some said so in an engine's words, in NumPy's or not at all."""
+    put(draw(600), tmp_path / "a.csv")
+    data, table = large(tmp_path / "a.csv", "m"), read_predictions(tmp_path / "a.csv", "m")
+    doors = {
+        "seed": (
+            lambda seed: data.bootstrap("m", 10, seed),
+            lambda seed: metrics.bootstrap(table.y, table.predictions, replicates=10, seed=seed),
+            lambda seed: metrics.calibration_null_band(table.y, replicates=10, seed=seed),
+            lambda seed: judge.calibration_gains(table, ("platt",), seed=seed),
+            lambda seed: judge.gain_parts_table(table, seed=seed),
+            lambda seed: fit_map(table, "platt", seed=seed),
+        ),
+        "count": (data.draw,),
+        "replicates": (lambda count: data.bootstrap("m", count),),
+    }
+    for name, calls in doors.items():
+        for call, wrong in itertools.product(calls, (-1, 1.5, True, None, "3", 2**70)):
+            with pytest.raises(ValueError, match=f"{name} must be"):
+                call(wrong)
+
+
+def test_an_engine_that_is_not_installed_is_named_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"engine local\[2\] needs pyspark .* 'probnb\[spark\]'"):
+        open_rows(tmp_path / "nothing", "local[2]")
