@@ -18,17 +18,6 @@ from probnb.metrics.sample import check_sample
 from .published import published
 from .storage import find_runs, read_results
 
-__all__ = [
-    "baseline_of",
-    "chosen_table",
-    "compare",
-    "comparison_table",
-    "find",
-    "kinds",
-    "scores",
-    "values",
-]
-
 KIND = ["chapter", "task", "data", "inputs", "profile", "variant", "size"]
 """Columns that runs of one kind share; `variant` names what was altered of a profile."""
 

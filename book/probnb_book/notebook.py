@@ -14,16 +14,6 @@ from probnb.experiment.profiles import PROFILE_FIELDS, make_profile
 from probnb.paths import find_path, possible_places
 from probnb.validation import check_choice, check_integer
 
-__all__ = [
-    "check_parameters",
-    "check_run",
-    "default_profile",
-    "profile_of",
-    "results_path",
-    "smoke",
-    "stored_folders",
-]
-
 _IPYTHON = re.compile(
     r"In|Out|exit|quit|get_ipython|open|_{1,3}|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
     r"|PAPERMILL_\w+"  # which papermill itself injects on request

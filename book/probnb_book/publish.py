@@ -40,8 +40,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from probnb import __version__, store
 from probnb.validation import check_choice
 
-__all__ = ["print_pdf", "write_archive", "write_page"]
-
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "book" / "_build" / "html"
 KEPT = ("results", "CITATION.cff", "LICENSE", "README.md", "requirements.txt", "book.pdf")

@@ -11,8 +11,6 @@ import pandas as pd
 
 from probnb.validation import check_choice
 
-__all__ = ["published"]
-
 _FULLEST_FIRST = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 2)
 
 

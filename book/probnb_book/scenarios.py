@@ -8,8 +8,6 @@ import numpy as np
 
 from probnb.validation import check_choice
 
-__all__ = ["SCENARIOS", "probability"]
-
 
 def _linear(z):
     return np.clip(z / 100, 0, 1)  # ages reach 116: the paper's z/100 would exceed 1

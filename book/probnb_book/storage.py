@@ -30,8 +30,6 @@ from probnb.experiment.profiles import PROFILES
 from probnb.paths import find_path
 from probnb.tables import naming
 
-__all__ = ["find_runs", "keep", "read", "read_results", "records"]
-
 ROWS = 2048
 """Of a row group at least; none cuts a run, so that to read a run is to read one group a table."""
 

@@ -22,8 +22,6 @@ from probnb.images.files import cache_folder, checksum, list_files
 from probnb.store import key, replace_file
 from probnb.validation import check_choice, check_integer
 
-__all__ = ["DashcamInputs", "decode", "follow", "load_scenes", "read_dashcam"]
-
 FRAME = (710, 400)
 """Width and height of a frame; boxes are in its pixels."""
 CROP = (100, 360)

@@ -16,8 +16,6 @@ from probnb.validation import check_integer
 
 from .face_rendering import BLOCK, render
 
-__all__ = ["VERSION", "drawn_faces"]
-
 VERSION = 3
 """Raised whenever the same seed would draw other images: part of the key of finished work."""
 

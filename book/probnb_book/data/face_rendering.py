@@ -9,8 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-__all__ = ["BLOCK", "render"]
-
 BLOCK = 128
 """Faces drawn at once: few enough for the processor's cache."""
 

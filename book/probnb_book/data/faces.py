@@ -22,8 +22,6 @@ from probnb.validation import check_choice, check_integer
 from .. import scenarios
 from .drawn_faces import VERSION, drawn_faces
 
-__all__ = ["PAPER_SIZES", "age_from_name", "load_faces", "read_utkface"]
-
 log = logging.getLogger(__name__)
 
 PAPER_SIZES = (16_641, 4_738, 2_329)

@@ -28,8 +28,6 @@ from probnb.images.files import cache_folder
 from probnb.store import replace_file
 from probnb.validation import check_integer
 
-__all__ = ["MISSING", "Series", "decode", "open_series", "read_example"]
-
 MISSING = np.int16(-32768)
 """Count of a pixel without data."""
 

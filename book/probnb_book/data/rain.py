@@ -26,8 +26,6 @@ from probnb.validation import check_integer, check_number
 
 from .radar import MISSING
 
-__all__ = ["Question", "Turn", "encode", "simulated_splits", "weather_splits"]
-
 FRAMES = 3
 RESOLUTION, HEAVIEST = 0.01, 100.0  # mm/h
 FOLDS, LONG = 5, 60

@@ -25,8 +25,6 @@ from probnb.validation import check_integer, check_number
 
 from .survival import HORIZON, Cohort
 
-__all__ = ["read_bags", "simulate_follow_up", "simulate_slides", "slide_splits"]
-
 SUFFIXES = (".h5", ".hdf5")
 """File names that `read_bags` knows."""
 

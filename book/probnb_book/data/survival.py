@@ -31,8 +31,6 @@ from probnb.validation import (
     check_weights,
 )
 
-__all__ = ["HORIZON", "RULES", "Cohort", "Labels", "label", "read_tcga", "survival_splits"]
-
 RULES = ("paper", "known", "ipcw")
 """Rules by which follow-up becomes an outcome; see `label`."""
 

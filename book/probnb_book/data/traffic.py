@@ -22,8 +22,6 @@ from probnb.validation import check_integer
 from .dashcam import FRAME, HISTORY, SIZE, decode, follow, load_scenes
 from .traffic_model import BRAKE, DRIFT, LANE, SCENE, STEP, collision_probability, simulate
 
-__all__ = ["boxes_of", "draw_frame", "look_of", "traffic"]
-
 VERSION = 2
 """Raised whenever the same seed would give other scenes: part of the name under which they lie."""
 

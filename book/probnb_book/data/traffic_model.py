@@ -16,8 +16,6 @@ import numpy as np
 
 from probnb.validation import check_integer
 
-__all__ = ["LOOK_AHEAD", "SCENE", "STEP", "World", "collision_probability", "simulate"]
-
 STEP = 0.1
 """Seconds from one frame to the next."""
 SCENE = 20

@@ -31,21 +31,6 @@ from probnb.metrics.votes import check_votes
 from probnb.training.targets import draw_outcomes
 from probnb.validation import check_choice, check_integer
 
-__all__ = [
-    "CLASSES",
-    "EMOTIONS",
-    "QUESTIONS",
-    "Judged",
-    "draw_vote",
-    "judge",
-    "load_cifar10",
-    "load_cifar10h",
-    "load_ferplus",
-    "load_judged_digits",
-    "read_cifar10",
-    "read_ferplus",
-]
-
 log = logging.getLogger(__name__)
 
 _NAMES = "airplane automobile bird cat deer dog frog horse ship truck"
