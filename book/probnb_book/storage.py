@@ -38,11 +38,7 @@ _OPENED = {}
 
 def records(folder, study):
     """Return the records of a study's runs by name, empty where nothing is stored."""
-    path = Path(folder, f"{study}.parquet")
-    if not path.exists():
-        return {}
-    with open(path, "rb") as file:
-        return {run: of["record"] for run, of in _metadata(file)[1].items()}
+    return {run: of["record"] for run, of in _known(Path(folder, f"{study}.parquet")).items()}
 
 
 def read(folder, study, table, run=None):
@@ -73,6 +69,11 @@ def read(folder, study, table, run=None):
     path = Path(folder, f"{study}.parquet")
     if run is None and not path.exists():
         return pd.DataFrame()
+    return _read(path, table, run).to_pandas()
+
+
+def _read(path, table, run=None):
+    """The same of a file that is there, as Arrow's."""
     with open(path, "rb") as file:
         footer, known = _metadata(file)
         known = {name: of["tables"][table] for name, of in known.items() if table in of["tables"]}
@@ -85,7 +86,23 @@ def read(folder, study, table, run=None):
         found = source.read_row_groups(groups, columns=["run", *types])
     if run is not None:
         found = found.filter(pc.field("run") == run).drop_columns("run")
-    return _cast(found, types).to_pandas()
+    return _cast(found, types)
+
+
+def _stored(path):
+    """Records and tables of the runs of a file."""
+    return {
+        run: (of["record"], {name: _read(path, name, run) for name in of["tables"]})
+        for run, of in _known(path).items()
+    }
+
+
+def _known(path):
+    """What a file says of its runs; nothing where there is none."""
+    if not path.exists():
+        return {}
+    with open(path, "rb") as file:
+        return _metadata(file)[1]
 
 
 def keep(folder, study, runs):
@@ -107,14 +124,10 @@ def keep(folder, study, runs):
     """
     path = Path(folder, f"{study}.parquet")
     with store.locked(path):
-        known = records(folder, study)
-        tables = {run: {} for run in known}
-        for run in [name for name in known if name not in runs]:
-            tables[run] = _stored(path, run)
-        for run, (record, given) in runs.items():
-            known[run] = record
-            tables[run] = {name: _arrow(table) for name, table in given.items()}
-        store.replace_file(path, lambda temporary: _write(temporary, known, tables))
+        every = _stored(path)
+        for run, (record, tables) in runs.items():
+            every[run] = record, {name: _arrow(table) for name, table in tables.items()}
+        store.replace_file(path, lambda temporary: _write(temporary, every))
     return path
 
 
@@ -156,58 +169,35 @@ def _arrow(table):
     return made
 
 
-def _stored(path, run):
-    """The tables of a run, as they were kept."""
-    with open(path, "rb") as file:
-        footer, known = _metadata(file)
-        source, found = pq.ParquetFile(file, metadata=footer), {}
-        for name, of in known[run]["tables"].items():
-            part = source.read_row_group(of["group"], columns=["run", *of["columns"]])
-            part = part.filter(pc.field("run") == run).drop_columns("run")
-            found[name] = _cast(part, _types([of["columns"]]))
-    return found
-
-
-def _write(path, known, tables):
+def _write(path, every):
     """Write records and tables of all runs, a table's under each other."""
     columns = {
-        (run, name): {field.name: str(field.type) for field in part.schema}
-        for run, own in tables.items()
-        for name, part in own.items()
+        (name, run): {field.name: str(field.type) for field in part.schema}
+        for run, (_, tables) in every.items()
+        for name, part in tables.items()
     }
-    types = {"run": pa.large_string(), "table": pa.large_string(), **_types(columns.values())}
-    about = {run: {"record": record, "tables": {}} for run, record in known.items()}
+    text = pa.large_string()
+    types = {"run": text, "table": text, **_types(columns.values())}
+    about = {run: {"record": record, "tables": {}} for run, (record, _) in every.items()}
     numbers = [name for name, kind in types.items() if pa.types.is_floating(kind)]
     how = {"use_dictionary": [name for name in types if name not in numbers]}
     how |= {"use_byte_stream_split": numbers, "compression": "zstd"}
-    with pq.ParquetWriter(path, pa.schema(types.items()), **how) as writer:
-        group, waiting = 0, []
-        for name in dict.fromkeys(name for _, name in columns):
-            for run in [run for run in known if name in tables[run]]:
-                about[run]["tables"][name] = {"columns": columns[run, name], "group": group}
-                waiting.append(_widened(tables[run][name], types, run, name))
-                if sum(map(len, waiting)) >= ROWS:
-                    group, waiting = _flush(writer, group, waiting)
-            group, waiting = _flush(writer, group, waiting)
+    with pq.ParquetWriter(path, schema := pa.schema(types.items()), **how) as writer:
+        group = 0
+        for table in dict.fromkeys(name for name, _ in columns):
+            waiting, left = [], [run for name, run in columns if name == table]
+            while left:
+                run = left.pop(0)
+                part = _cast(every[run][1][table], types)
+                for name, value in {"run": run, "table": table}.items():
+                    part = part.append_column(name, pa.repeat(pa.scalar(value, text), len(part)))
+                waiting.append(part)
+                about[run]["tables"][table] = {"columns": columns[table, run], "group": group}
+                if sum(map(len, waiting)) >= ROWS or not left:
+                    whole = [schema.empty_table(), *waiting]  # in whose columns the others are put
+                    writer.write_table(pa.concat_tables(whole, promote_options="default"))
+                    group, waiting = group + 1, []
         writer.add_key_value_metadata({"runs": json.dumps(about, default=store.plain)})
-
-
-def _widened(part, types, run, table):
-    """A run's table in the columns of the whole file."""
-    known = {name: part[name].cast(types[name]) for name in part.column_names}
-    known |= {"run": pa.array([run] * len(part)), "table": pa.array([table] * len(part))}
-    return pa.table(
-        [known[n].cast(t) if n in known else pa.nulls(len(part), t) for n, t in types.items()],
-        pa.schema(types.items()),
-    )
-
-
-def _flush(writer, group, waiting):
-    """Write a row group of what waits, if anything does; return the next group's number."""
-    if not waiting:
-        return group, []
-    writer.write_table(pa.concat_tables(waiting), row_group_size=None)
-    return group + 1, []
 
 
 def find_runs(folders, study, **wanted):
@@ -287,10 +277,10 @@ def finished(path):
     with naming(path):
         whole = single and b"runs" in (pq.read_metadata(path).metadata or {})
     if whole:
-        known, runs = records(path.parent, path.stem), {}
-        for run, record in known.items():
-            runs[run] = record, {n: part.to_pandas() for n, part in _stored(path, run).items()}
-        return path.stem, runs
+        return path.stem, {
+            run: (record, {name: part.to_pandas() for name, part in tables.items()})
+            for run, (record, tables) in _stored(path).items()
+        }
     record = path.with_suffix(".json") if single else path / "run.json"
     if not record.exists():
         raise FileNotFoundError(f"path must have a record; {path} has none at {record}.")
