@@ -4,20 +4,9 @@ import argparse
 import sys
 from importlib import import_module
 
-COMMANDS = {
-    "anywhere": "anywhere",
-    "authors": "authors",
-    "claims": "claims",
-    "costs": "costs",
-    "estimators": "estimators",
-    "keep": "storage",
-    "ladder": "ladder",
-    "maps": "maps",
-    "publish": "publish",
-    "train": "studies",
-    "votes": "cifar10.votes",
-}
-"""The module of each command, which has a ``main(arguments)``."""
+_OWN = ("anywhere", "authors", "claims", "costs", "estimators", "ladder", "maps", "publish")
+COMMANDS = dict(zip(_OWN, _OWN)) | {"keep": "storage", "train": "studies", "votes": "cifar10.votes"}
+"""The module of each command, most of them of its name; it has a ``main(arguments)``."""
 
 
 def main(arguments=None):

@@ -64,27 +64,18 @@ def authors_scores(folder):
             if method in ("ce", "cape_bin"):
                 versions |= cross_fitted(y, versions["none"])
             for repair, p_hat in versions.items():
-                scores = evaluate(y, p_hat, table["p"])
-                lines.append(
-                    {
-                        "scenario": scenario,
-                        "method": method,
-                        "repair": repair,
-                        "n": len(y),
-                        "shift": np.mean(p_hat) - np.mean(y),
-                        "slope": PlattScaling().fit(log_odds(p_hat), y).coef_[0, 0],
-                        **{name: scores[name] for name in ("mse_p", "nll", "ece", "ks", "auc")},
-                    }
-                )
-    return pd.DataFrame(lines).round(6)
+                facts = {"scenario": scenario, "method": method, "repair": repair, "n": len(y)}
+                facts["shift"] = np.mean(p_hat) - np.mean(y)
+                facts["slope"] = PlattScaling().fit(log_odds(p_hat), y).coef_[0, 0]
+                lines.append(facts | evaluate(y, p_hat, table["p"]))
+    scores = ["mse_p", "nll", "ece", "ks", "auc"]
+    return pd.DataFrame(lines)[[*facts, *scores]].round(6)
 
 
 def authors_gains(folder):
     """Split what the authors' saved CaPE gains on their saved early stopping by `gain_parts`."""
-    parts = {
-        scenario: gain_parts(rows["y"], rows["early_stop"], rows["cape_bin"], rows["p"])
-        for scenario, rows in saved(folder)
-    }
+    columns = ["y", "early_stop", "cape_bin", "p"]
+    parts = {s: gain_parts(*(rows[c] for c in columns)) for s, rows in saved(folder)}
     return pd.concat(parts, names=["scenario"]).drop(columns="std").reset_index().round(6)
 
 

@@ -136,19 +136,10 @@ def shares(table):
         without = [parts(own[own["seed"] != seed]).mean() for seed in seeds]
         pseudo = each.mean() + (len(seeds) - 1) * (np.mean(without) - without)
         gap = difference(pseudo if len(each) == most[start] and len(seeds) > 1 else np.nan)
-        lines.append(
-            {
-                "start": start,
-                "row": row,
-                "label": NAMES.get((start, row)) or NAMES.get(row) or label(row),
-                **own[["trainings", "seconds"]].mean(),
-                **each,
-                "least": each.min(),
-                "share": gap.value,
-                "low": gap.low,
-                "high": gap.high,
-            }
-        )
+        name = NAMES.get((start, row)) or NAMES.get(row) or label(row)
+        facts = {"start": start, "row": row, "label": name, **own[["trainings", "seconds"]].mean()}
+        way = {"least": each.min(), "share": gap.value, "low": gap.low, "high": gap.high}
+        lines.append(facts | dict(each) | way)
     return pd.DataFrame(lines)
 
 
@@ -159,16 +150,9 @@ def instead_figure(table):
     sums = shares(table).sort_values("trainings", kind="stable").rename(columns=names)
     sums[["share", "low", "high", *names.values()]] *= 100
     rows = {start: own for start in ROWS if len(own := sums[sums["start"] == start])}
-    figure, axes = plt.subplots(
-        len(rows),
-        2,
-        figsize=(7.4, 1.6 + 0.27 * len(sums)),
-        layout="constrained",
-        sharex="col",
-        squeeze=False,
-        width_ratios=[1, 2.2],
-        height_ratios=[*map(len, rows.values())],
-    )
+    sizes = {"width_ratios": [1, 2.2], "height_ratios": [*map(len, rows.values())]}
+    sizes |= {"figsize": (7.4, 1.6 + 0.27 * len(sums)), "layout": "constrained"}
+    figure, axes = plt.subplots(len(rows), 2, sharex="col", squeeze=False, **sizes)
     for (start, own), (cost, way) in zip(rows.items(), axes):
         own = own.assign(place=range(len(own)))
         long = own.melt("place", [*names.values()], "scenario", "each")

@@ -100,12 +100,9 @@ def collect(folders):
         for method in evidence.methods_of(test):
             y, p, p_hat = (test[c].to_numpy(float) for c in ("y", "p", method))
             found = {"exact": exact_errors(p, p_hat), **estimates(y, p_hat)}
-            ends = {
-                f"{name}{end}": found[name][k]
-                for k, end in enumerate(("", "_squared"))
-                for name in found
-            }
-            lines.append({**facts, "method": method, **ends})
+            absolute = {name: value for name, (value, _) in found.items()}
+            squared = {f"{name}_squared": value for name, (_, value) in found.items()}
+            lines.append({**facts, "method": method, **absolute, **squared})
     return pd.DataFrame(lines).round(6)
 
 

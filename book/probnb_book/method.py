@@ -52,29 +52,16 @@ class Demonstration:
 
     def train(self, network, splits, recipe, targets=None, keep_start=False):
         """Train on the CPU in float32, whatever the machine, without a bar."""
-        fabric = make_fabric("cpu", "32-true")
-        return fit(
-            network,
-            splits,
-            recipe,
-            targets=targets,
-            fabric=fabric,
-            keep_start=keep_start,
-            on_epoch=lambda row: None,
-        )
+        how = {"fabric": make_fabric("cpu", "32-true"), "on_epoch": lambda row: None}
+        return fit(network, splits, recipe, targets=targets, keep_start=keep_start, **how)
 
 
 def starts(splits, setting):
     """Train on cross entropy from random weights; return the early-stopped network and the last."""
     torch.manual_seed(setting.seed)
     network = ResNet18(setting.width, "small")
-    recipe = Recipe(
-        setting.epochs,
-        setting.batch_size,
-        setting.learning_rate,
-        plateau_patience=4,
-        seed=setting.seed,
-    )
+    sizes = setting.epochs, setting.batch_size, setting.learning_rate
+    recipe = Recipe(*sizes, plateau_patience=4, seed=setting.seed)
     best = setting.train(network, splits, recipe).weights
     early = copy.deepcopy(network)
     early.load_state_dict(best)
@@ -112,17 +99,11 @@ def movements(networks, splits, setting):
 def scores(fits):
     """Return the MSE_p on test faces after each epoch of each fine-tuning, as a long table."""
     rows = [
-        {
-            "start": start,
-            "targets": name,
-            "epoch": row["epoch"],
-            "MSE_p": 100 * row["mse_p"],
-            "kept": fit.best_epoch == row["epoch"],
-        }
-        for (start, name), fit in fits.items()
+        (*key, row["epoch"], 100 * row["mse_p"], fit.best_epoch == row["epoch"])
+        for key, fit in fits.items()
         for row in fit.history
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["start", "targets", "epoch", "MSE_p", "kept"])
 
 
 def memorised(moves):

@@ -235,22 +235,12 @@ def simulate_slides(patients=600, seed=0):
     covariates = pd.DataFrame({"stage": stage, "age": age, "sex": "unknown"})
     given = f"{patients} patients, {FEATURES} features, {TILES} tiles, {INFORMATIVE:g} informative"
     given += f", noise {NOISE:g}, censored 0.5, seed {seed}"
-    return Cohort(
-        _draw_bags(severity[owner], slides),
-        months[owner],
-        died[owner],
-        owner + PEOPLE * seed,  # nobody is in two simulations
-        sites[owner],
-        f"simulated slides 1: {given}",
-        covariates.iloc[owner].reset_index(drop=True),
-        survival_probability(severity)[owner],
-        {
-            "patients": patients,
-            "slides": len(owner),
-            "deaths": int(died.sum()),
-            "without_stage": int((stage == "unknown").sum()),
-        },
-    )
+    report = {"patients": patients, "slides": len(owner), "deaths": int(died.sum())}
+    report["without_stage"] = int((stage == "unknown").sum())
+    bags, names = _draw_bags(severity[owner], slides), owner + PEOPLE * seed  # in one simulation
+    people = bags, months[owner], died[owner], names, sites[owner], f"simulated slides 1: {given}"
+    covariates = covariates.iloc[owner].reset_index(drop=True)
+    return Cohort(*people, covariates, survival_probability(severity)[owner], report)
 
 
 def _draw_bags(severity, sequence):

@@ -263,15 +263,11 @@ def survival_splits(cohort, rule="ipcw", horizon=HORIZON, seed=0, strata=None):
         p = None if cohort.probabilities is None else cohort.probabilities[index]
         y, weights, numbers = found.outcomes[index], found.weights[index], cohort.numbers[index]
         data[name] = ProbabilityData(inputs[index], y, p, numbers, weights, index)
-    report = cohort.report | {
-        "rule": rule,
-        "horizon": horizon,
-        "left_out": len(cohort) - sum(map(len, rows.values())),
-        "censored_in_test": int((~everybody.known[test]).sum()),
-        "largest_weight": float(max(part.weights.max() for part in data.values())),
-        "cohort": cohort,
-        "members": members,
-    }
+    report = cohort.report | {"rule": rule, "horizon": horizon}
+    report["left_out"] = len(cohort) - sum(map(len, rows.values()))
+    report["censored_in_test"] = int((~everybody.known[test]).sum())
+    report["largest_weight"] = float(max(part.weights.max() for part in data.values()))
+    report |= {"cohort": cohort, "members": members}
     source = f"{cohort.source} {rule} at {horizon:g} months, fold {seed % FOLDS} of {FOLDS}"
     source += f", partition {seed // FOLDS}" + (f", censoring by {strata}" if strata else "")
     return Splits(**data, source=source, report=report)
@@ -352,18 +348,10 @@ def read_tcga(folder, cohorts="lung"):
     sex = patients["is_female"].map({1: "female", 0: "male"}).fillna("unknown")
     covariates = patients[["age", "cohort"]].assign(stage=stage, sex=sex)
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files.values()))
-    return Cohort(
-        inputs.astype(np.float32),
-        patients["survival_months"].to_numpy(float),
-        1 - patients["censorship"].to_numpy(float),
-        patients["case_id"].to_numpy(str),
-        patients["case_id"].str.split("-").str[1].to_numpy(),  # the barcode's second field
-        f"tcga {'+'.join(names)} {len(genes)} genes sha256:{digest.hexdigest()[:16]}",
-        covariates,
-        report={
-            "patients": len(patients),
-            "slides": len(slides),
-            "deaths": int((patients["censorship"] == 0).sum()),
-            "genes": len(genes),
-        },
-    )
+    months, censored = (patients[c].to_numpy(float) for c in ("survival_months", "censorship"))
+    sites = patients["case_id"].str.split("-").str[1].to_numpy()  # the barcode's second field
+    source = f"tcga {'+'.join(names)} {len(genes)} genes sha256:{digest.hexdigest()[:16]}"
+    report = {"patients": len(patients), "slides": len(slides)}
+    report |= {"deaths": int((censored == 0).sum()), "genes": len(genes)}
+    who = inputs.astype(np.float32), months, 1 - censored, patients["case_id"].to_numpy(str), sites
+    return Cohort(*who, source, covariates, report=report)

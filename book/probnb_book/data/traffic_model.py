@@ -149,19 +149,11 @@ def _start(n, rng):
     contact = 0.8 + 2.6 * u[1]  # seconds until it would be reached
     near = np.maximum(np.abs(closing) * contact, 4)
     near[:, 3] += 10
-    world = World(
-        car=car,
-        braking=np.zeros(n, bool),
-        crashed=np.zeros(n, bool),
-        gap=near.astype(np.float32),
-        x=(lane + 0.5 * (u[2] - 0.5)).astype(np.float32),
-        speed=np.abs(car[:, None] - closing).astype("f4"),
-        drift=np.zeros((n, 4), np.float32),
-        way=way.astype(np.float32),
-        lane=lane.astype(np.float32),
-        doing=np.zeros((n, 4), np.int8),
-        present=u[4] < [0.85, 0.7, 0.6, 0.6],
-    )
+    still = {"braking": np.zeros(n, bool), "crashed": np.zeros(n, bool)}
+    still |= {"drift": np.zeros((n, 4), np.float32), "doing": np.zeros((n, 4), np.int8)}
+    rest = {"gap": near, "x": lane + 0.5 * (u[2] - 0.5), "speed": np.abs(car[:, None] - closing)}
+    rest = {k: v.astype(np.float32) for k, v in (rest | {"way": way, "lane": lane}).items()}
+    world = World(car=car, present=u[4] < [0.85, 0.7, 0.6, 0.6], **still, **rest)
     for _ in range(RUN_IN):
         _advance(world, rng)
     rows = np.flatnonzero(world.crashed)
