@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from itertools import product
+from itertools import product, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -124,8 +124,7 @@ def differing(words):
     lines = []
     for page in sorted(set().union(*words.values())):
         lists = {machine: pages.get(page, []) for machine, pages in words.items()}
-        longest = max(map(len, lists.values()))
-        rows = zip(*(v + [""] * (longest - len(v)) for v in lists.values()))
+        rows = zip_longest(*lists.values(), fillvalue="")
         lines += [f"{page}: {dict(zip(lists, row))}" for row in rows if len(set(row)) > 1]
     return lines
 
@@ -148,19 +147,11 @@ def instructions(seed):
     results = collect(jobs, fits, splits)
     test, chosen = on_test(results.predictions), results.chosen.query("chosen")
     kept = chosen.drop_duplicates("method").set_index("method")["best_epoch"]
-    lines = [
-        {"row": name, "mse_p": mse_p(test["p"], test[name]), "epoch": kept[name]} for name in jobs
-    ]
-    members = [fits[job] for job in jobs["ensemble"]]
-    lines += [
-        {
-            "row": f"member {k}",
-            "mse_p": fit.history[fit.best_epoch]["mse_p"],
-            "epoch": fit.best_epoch,
-        }
-        for k, fit in enumerate(members)
-    ]
-    return pd.DataFrame(lines)
+    lines = [(name, mse_p(test["p"], test[name]), kept[name]) for name in jobs]
+    for k, job in enumerate(jobs["ensemble"]):
+        best = fits[job].best_epoch
+        lines.append((f"member {k}", fits[job].history[best]["mse_p"], best))
+    return pd.DataFrame(lines, columns=["row", "mse_p", "epoch"])
 
 
 STUDIES = {
@@ -222,7 +213,3 @@ def main(arguments=None):
     different = differing(words)
     print("\n".join(different) or "No verdict differs.")
     return int(bool(wrong or different))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

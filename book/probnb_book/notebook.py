@@ -211,10 +211,10 @@ def stored_folders(results_dir=None):
     results_dir : path-like, optional
         A folder that is there; by default ``results``, and what the reader has run.
     """
+    if results_dir:
+        return [find_path(results_dir, "results_dir")]
     runs = results_path()
-    return (
-        [find_path(results_dir, "results_dir")] if results_dir else [runs.parent / "results", runs]
-    )
+    return [runs.parent / "results", runs]
 
 
 def smoke():

@@ -8,33 +8,12 @@ import numpy as np
 
 from probnb.validation import check_choice
 
-
-def _linear(z):
-    return np.clip(z / 100, 0, 1)  # ages reach 116: the paper's z/100 would exceed 1
-
-
-def _sigmoid(z):
-    return 1 / (1 + np.exp(-25 * (z / 100 - 0.29)))
-
-
-def _centered(z):
-    return z / 300 + 0.35
-
-
-def _skewed(z):
-    return z / 250
-
-
-def _discrete(z):
-    return 0.2 * (np.asarray(z)[..., None] > np.array([20, 40, 60, 80])).sum(axis=-1) + 0.1
-
-
 SCENARIOS = {
-    "linear": _linear,
-    "sigmoid": _sigmoid,
-    "centered": _centered,
-    "skewed": _skewed,
-    "discrete": _discrete,
+    "linear": lambda z: np.clip(z / 100, 0, 1),  # ages reach 116: the paper's z/100 would exceed 1
+    "sigmoid": lambda z: 1 / (1 + np.exp(-25 * (z / 100 - 0.29))),
+    "centered": lambda z: z / 300 + 0.35,
+    "skewed": lambda z: z / 250,
+    "discrete": lambda z: 0.2 * (z[..., None] > np.array([20, 40, 60, 80])).sum(axis=-1) + 0.1,
 }
 """psi of each scenario, in the paper's order."""
 
