@@ -41,20 +41,19 @@ def find(folders, chapter=None, **wanted):
     DataFrame
         One line a run: the columns of `KIND`, ``seed``, ``name`` and ``run`` (the `StoredRun`).
     """
-    lines = {}
+    lines = []
     for one in [chapter] if chapter else ["synthetic", "cifar10", "real_world"]:
         for run in find_runs(folders, one, **wanted):
-            record = run.record
-            name = run.directory.name
+            record, name = run.record, run.directory.name
             usual = "{task}-{data}-{profile}-seed{seed}".format(**record)
             known = {
                 "inputs": record.get("inputs", ""),
                 "variant": name.removeprefix(usual).lstrip("-"),
                 "size": (record.get("settings") or {}).get("size") or 0,
             }
-            line = record | known | {"chapter": one, "name": name, "run": run}
-            lines.setdefault((one, name), line)
-    return pd.DataFrame(list(lines.values()), columns=[*KIND, "seed", "name", "run"])
+            lines.append(record | known | {"chapter": one, "name": name, "run": run})
+    found = pd.DataFrame(lines, columns=[*KIND, "seed", "name", "run"])
+    return found.drop_duplicates(["chapter", "name"], ignore_index=True)
 
 
 def kinds(runs):
@@ -172,8 +171,8 @@ def compare(runs, a, b, metric="mse_p", level=0.95):
         return None
     gaps = [x - y for _, (x, y) in found]
     tests = [tables(line)[1] for line, _ in found]
-    read = ("id", "p") if METRICS[metric].needs_truth else ("id", "y")  # MSE_p reads no outcome
-    shared = len(found) > 1 and all(_same_rows(tests[0], test, read) for test in tests[1:])
+    read = ["id", "p"] if METRICS[metric].needs_truth else ["id", "y"]  # MSE_p reads no outcome
+    shared = len(found) > 1 and all(tests[0][read].equals(test[read]) for test in tests[1:])
     if len(found) > 1 and not shared:
         return difference(gaps, level=level)
     if "ce_mean" in (a, b):  # members' own predictions are not stored: no rows to resample
@@ -208,21 +207,10 @@ def _given(test, metric):
     return truth | ({"weights": test["weight"]} if "weight" in test else {})
 
 
-def _same_rows(a, b, columns):
-    """Whether two runs were tested on the same rows, as far as a metric reads them."""
-    return len(a) == len(b) and all(a[c].equals(b[c]) for c in columns)
-
-
 def _resampled(test, pair, metric):
     columns = {str(k): test[name] for k, name in enumerate(pair)}
-    return bootstrap(
-        test["y"],
-        columns,
-        replicates=REPLICATES,
-        metrics=[metric],
-        progress=False,
-        **_given(test, metric),
-    )
+    given = _given(test, metric) | {"replicates": REPLICATES, "progress": False}
+    return bootstrap(test["y"], columns, metrics=[metric], **given)
 
 
 def comparison_table(result, scenario):

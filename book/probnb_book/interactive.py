@@ -67,15 +67,12 @@ def reliability(runs, bins=15):
             "p": _whole(test["p"], 1e4),
             "logits": {row: _whole(logit(clipped[row]), 1e3) for row in clipped},
         }
-    return figure(
-        "reliability",
+    alt = (
         "Reliability diagram of stored predictions, turned by a temperature and an "
-        "intercept, with the true probability of each test face; beside it ECE, Brier and MSE_p",
-        415,
-        labels={row: METHODS[row].label for row in ROWS},
-        scenarios=scenarios,
-        bins=bins,
+        "intercept, with the true probability of each test face; beside it ECE, Brier and MSE_p"
     )
+    labels = {row: METHODS[row].label for row in ROWS}
+    return figure("reliability", alt, 415, labels=labels, scenarios=scenarios, bins=bins)
 
 
 def epochs(moves, scores, faces=500):
@@ -92,16 +89,12 @@ def epochs(moves, scores, faces=500):
         at.append(_whole(group["p_hat"].to_numpy()[rows], 1e3))
     for (start, targets), group in scores.groupby(["start", "targets"], sort=False):
         errors.setdefault(start, {})[targets] = group["MSE_p"].round(4).tolist()
-    return figure(
-        "epochs",
+    alt = (
         "True probability against prediction of training faces in three fine-tunings, "
-        "epoch by epoch: on outcomes only, with calibration in every second epoch, in every epoch",
-        290,
-        y="".join(map(str, first["y"].to_numpy()[rows])),
-        moves=seen,
-        errors=errors,
-        p=_whole(first["p"].to_numpy()[rows], 1e3),
+        "epoch by epoch: on outcomes only, with calibration in every second epoch, in every epoch"
     )
+    faces = {"y": "".join(map(str, first["y"].iloc[rows])), "p": _whole(first["p"].iloc[rows], 1e3)}
+    return figure("epochs", alt, 290, moves=seen, errors=errors, **faces)
 
 
 def scenarios(best):
@@ -114,13 +107,11 @@ def scenarios(best):
         errors = evidence.scores(runs, ["mse_p"]).groupby("method")["value"].agg(list)
         shown = {label(row): _whole(errors[row], 1e6) for row in GLANCE if row in errors}
         parts[name.capitalize()]["rows"] = {row: [v / 1e4 for v in e] for row, e in shown.items()}
-    return figure(
-        "scenarios",
+    alt = (
         "Test error by epoch of every stored training of a scenario, on outcomes and "
-        "on fresh outcomes, and beside it the error of each row of the table, a mark a seed",
-        340,
-        scenarios=parts,
+        "on fresh outcomes, and beside it the error of each row of the table, a mark a seed"
     )
+    return figure("scenarios", alt, 340, scenarios=parts)
 
 
 def seeds(best, pairs):
@@ -136,15 +127,8 @@ def seeds(best, pairs):
     found = {pair: of for pair, of in found.items() if of}
     longest = max((len(v) for of in found.values() for v in of.values()), default=1)
     t = [None, None, *stdtrit(np.arange(1, longest), 0.975).round(6)]
-    return (
-        figure(
-            "seeds",
-            "Difference of two rows in each scenario: every seed's own as a dot, and the mean of "
-            "the seeds that count with its 95 % interval, or a hollow mark where one counts alone",
-            80 + 44 * len(best),
-            pairs=found,
-            t=t,
-        )
-        if found
-        else None
+    alt = (
+        "Difference of two rows in each scenario: every seed's own as a dot, and the mean of "
+        "the seeds that count with its 95 % interval, or a hollow mark where one counts alone"
     )
+    return figure("seeds", alt, 80 + 44 * len(best), pairs=found, t=t) if found else None

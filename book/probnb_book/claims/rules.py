@@ -23,12 +23,8 @@ from ..published import published
 from ..scenarios import SCENARIOS
 from .statistics import CAPE, EPOCHS, OTHERS, ROWS, TABLE, TEST, of_run, of_table
 
-HOLDS, OPEN, AGAINST, UNTESTABLE = VERDICTS = (
-    "holds",
-    "not resolved",
-    "contradicted",
-    "cannot be tested here",
-)
+VERDICTS = "holds", "not resolved", "contradicted", "cannot be tested here"
+HOLDS, OPEN, AGAINST, UNTESTABLE = VERDICTS
 """What may be said of a claim."""
 
 LEVEL = 0.05
@@ -116,15 +112,14 @@ def ask(question, runs):
         if len(found) < 2:
             return Difference(found[0], *[np.nan] * 4, 1) if len(found) else None
         if name == "correlation":  # averaged as Fisher's z
-            z, p = difference(np.arctanh(found)), _p_value(np.arctanh(found), np.arctanh(bound))
+            z, p = (
+                difference(np.arctanh(found)),
+                difference(np.arctanh(found) - np.arctanh(bound)).p,
+            )
             return Difference(*np.tanh([z.value, z.low, z.high]), z.std, p, z.seeds)
-        return replace(difference(found), p=_p_value(found, bound))
+        return replace(difference(found), p=difference(found - bound).p)
 
     return _answer(question, numbers)
-
-
-def _p_value(found, bound):
-    return difference(found - bound).p
 
 
 def ask_paper(question):
@@ -213,11 +208,9 @@ def _part(task, name, arguments, rows, d):
     asked = [METHODS[r].label for r in chosen if r in METHODS]
     asked += [f"rate {rate}" for rate in rows[2:] if name in EPOCHS]
     seeds = {0: "", 1: ", one training"}.get(d.seeds, f", {d.seeds} seeds")
-    number = d.text(scale) if scale == 100 else f"{d.value:.3g}"
-    if d.seeds < 2:
-        number = f"{scale * d.value:+.2f}" if scale == 100 else number
-    elif scale == 1:
-        number += f" [{d.low:.3g}, {d.high:.3g}]"
+    number = f"{scale * d.value:+.2f}" if scale == 100 else f"{d.value:.3g}"
+    if d.seeds > 1:
+        number = d.text(scale) if scale == 100 else f"{number} [{d.low:.3g}, {d.high:.3g}]"
     named = f" ({', '.join(asked)})" if asked else ""
     values = {"value": scale * d.value, "low": scale * d.low, "high": scale * d.high, "p": d.p}
     values = {k: float(v) if np.isfinite(v) else None for k, v in values.items()}

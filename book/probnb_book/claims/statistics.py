@@ -12,8 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from probnb.calibrators import PlattScaling
-from probnb.metrics import METRICS
-from probnb.metrics.binning import brier_decomposition
+from probnb.metrics import METRICS, brier_decomposition
 
 from .. import evidence
 from ..published import published
