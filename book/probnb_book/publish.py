@@ -211,15 +211,12 @@ def print_pdf(built=BUILT, path=ROOT / "book.pdf", contents=ROOT / "_toc.yml"):
         printed = [PdfReader(_print(built / f"{name}.html", folder)) for name in names]
         lengths = [2, *(len(pdf.pages) for pdf in printed)]  # after one page of contents
         starts = dict(zip(names, accumulate(lengths)))
-        lines = [
-            f"<h3>{html.escape(part)}</h3>"
-            + "".join(
-                f'<p><a href="{(built / n).as_uri()}.html">{titles[n]}</a> {starts[n]}</p>'
-                for n in chapters
-            )
-            for part, chapters in parts.items()
-        ]
-        contents = _CONTENTS.format(title=titles[names[0]], lines="".join(lines))
+        lines = ""
+        for part, chapters in parts.items():
+            lines += f"<h3>{html.escape(part)}</h3>"
+            for n in chapters:
+                lines += f'<p><a href="{(built / n).as_uri()}.html">{titles[n]}</a> {starts[n]}</p>'
+        contents = _CONTENTS.format(title=titles[names[0]], lines=lines)
         whole.append(_print(folder / "contents.html", folder, contents), import_outline=False)
         for pdf in printed:
             whole.append(pdf)  # with the outline of its headings
@@ -425,10 +422,9 @@ def _still(output, place, lost):
             del data[kind]
     told = "an interactive output" + ", but for a picture of it" * still
     lost.append(f"{told} ({place})")
-    if "text/html" in data:
-        data["text/html"] = f"<p><em>Here the notebook has {told}.</em></p>{text['text/html']}"
-    elif not still:
-        data["text/html"] = f"<p><em>Here the notebook has {told}.</em></p>"
+    if "text/html" in data or not still:
+        instead = f"<p><em>Here the notebook has {told}.</em></p>"
+        data["text/html"] = instead + text.get("text/html", "")
     return True
 
 
@@ -500,7 +496,3 @@ def main(arguments):
     except TypeError as error:
         raise ValueError(f"{name} must be given {inspect.signature(make)}; {error}.") from None
     print(make(*given))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -91,16 +91,13 @@ def _draw_part(pixels, part, first, n, continuations, seeds, vehicles):
         t: collision_probability(worlds[t], continuations, child)
         for t, child in zip(range(HISTORY - 1, SCENE, EVERY), future.spawn(SCENE))
     }
-    drawn = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")(
-        joblib.delayed(_draw_scene)(
-            pixels[SCENE * (first + i) :],
-            [w.take([i]) for w in worlds],
-            outcomes[:, i],
-            {t: p[i] for t, p in odds.items()},
-            child,
-        )
-        for i, child in enumerate(looks.spawn(n))
-    )
+
+    def scene(i, child):
+        own, at = [w.take([i]) for w in worlds], {t: p[i] for t, p in odds.items()}
+        return _draw_scene(pixels[SCENE * (first + i) :], own, outcomes[:, i], at, child)
+
+    threads = joblib.Parallel(n_jobs=joblib.cpu_count(), prefer="threads")
+    drawn = threads(joblib.delayed(scene)(*pair) for pair in enumerate(looks.spawn(n)))
     accident, frames, count = outcomes.any(axis=(0, 2)), [], Counter()
     for i in np.argsort(~accident, kind="stable"):
         folder = f"{part}/{'' if accident[i] else 'non'}accident"
@@ -124,13 +121,10 @@ def _draw_scene(pixels, worlds, outcomes, odds, seeds):
     for t in range(SCENE):
         shown = min(t, max(end - 1, 0))
         boxes, seen = boxes_of(worlds[shown], look)
-        asked = t in odds and t < end
-        vehicles.append(
-            [
-                (codes[k], *boxes[k], *((outcomes[t, k], odds[t][k]) if asked else (None, np.nan)))
-                for k in np.flatnonzero(seen)
-            ]
-        )
+        vehicles.append([])
+        for k in np.flatnonzero(seen):
+            told = (outcomes[t, k], odds[t][k]) if t in odds and t < end else (None, np.nan)
+            vehicles[t].append((codes[k], *boxes[k], *told))
         file = io.BytesIO()
         image = draw_frame(worlds[shown], look, travelled[shown], shown)
         image.save(file, "JPEG", quality=QUALITY)
