@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 import torchvision
 from torch import nn
+from torchvision.ops import Conv2dNormActivation
 
 from probnb.validation import check_integer, check_number
 
@@ -100,9 +101,9 @@ class RainNet(nn.Module):
         super().__init__()
         check_integer(width, "width")
         self.body = nn.Sequential(
-            _convolution(in_channels, width, 1),
-            _convolution(width, 2 * width, 2),
-            _convolution(2 * width, 2 * width, 2),
+            Conv2dNormActivation(in_channels, width),
+            Conv2dNormActivation(width, 2 * width, stride=2),
+            Conv2dNormActivation(2 * width, 2 * width, stride=2),
         )
         self.head = nn.Linear(2 * width + 2 * in_channels, num_classes)
 
@@ -145,7 +146,8 @@ class DashNet(nn.Module):
         check_number(dropout, "dropout", 0, 1)
         self.frames = in_channels // 4
         widths = (in_channels, width, 2 * width, 4 * width)
-        self.body = nn.Sequential(*(_convolution(a, b) for a, b in pairwise(widths)))
+        layers = (Conv2dNormActivation(a, b, stride=2) for a, b in pairwise(widths))
+        self.body = nn.Sequential(*layers)
         places = 5 * self.frames + 1
         self.norm = nn.BatchNorm1d(places)
         self.dropout = nn.Dropout(dropout)
@@ -187,11 +189,3 @@ def _extent(line):
     length = line.sum(-1)
     middle = (line * place).sum(-1) / length.clamp(min=1e-3)
     return middle, torch.log(length + 0.1)
-
-
-def _convolution(inputs, outputs, stride=2):
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(),
-    )
