@@ -19,6 +19,7 @@ from probnb.training.cape import p_emp_bin, p_emp_kernel
 from . import draw, mse, mse_parts, stable_step
 
 CAPE = {"CaPE (bin)": "bin", "CaPE (kernel)": "kernel"}
+KINDS = {"cross entropy": None, **CAPE}
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,14 @@ def _cross_entropy(sample, theta):
 
 
 def calibrated_targets(sample, protocol, estimator):
-    """Return CaPE's schedule: empirical probabilities in every m-th epoch, else the outcomes."""
+    """Return CaPE's schedule: empirical probabilities in every m-th epoch, else the outcomes.
+
+    Without an estimator (None) all epochs have the outcomes.
+    """
     outcomes = sample.outcomes.cpu().numpy()
 
     def targets(t, theta):
-        if (t + protocol.phase) % protocol.every:
+        if estimator is None or (t + protocol.phase) % protocol.every:
             return sample.outcomes
         predictions = torch.sigmoid(sample.logits(theta)).cpu().numpy()
         if estimator == "bin":
@@ -232,8 +236,8 @@ def cape_curves(model, protocol=Protocol()):
     sample, _, fit, unit = _prepare(model, protocol)
     stopped = fit(sample.start, protocol.horizon)[0]
     curves = {}
-    for name in ("cross entropy", *CAPE):
-        goal = calibrated_targets(sample, protocol, CAPE[name]) if name in CAPE else None
+    for name, estimator in KINDS.items():
+        goal = calibrated_targets(sample, protocol, estimator)
         curves[name] = mse(*fit(stopped, protocol.cape_horizon, goal)[2:], model.gamma)
     return unit * np.arange(curves["cross entropy"].shape[1]), curves
 
@@ -286,11 +290,8 @@ def step_table(model, protocol=Protocol()):
     truth = sample.truth - (along @ sample.truth)[:, None] * along
     truth = truth / truth.norm(dim=1, keepdim=True)
     rows = {}
-    for name in ("cross entropy", *CAPE):
-        goal = sample.outcomes
-        if name in CAPE:
-            goal = calibrated_targets(sample, protocol, CAPE[name])(1, theta)
-        step = -sample.gradient(theta, goal)
+    for name, estimator in KINDS.items():
+        step = -sample.gradient(theta, calibrated_targets(sample, protocol, estimator)(1, theta))
         new = (step * truth).sum(dim=1)
         parts = step.norm(dim=1), (step * along).sum(dim=1), new
         error = float(new.std()) / np.sqrt(len(new))
