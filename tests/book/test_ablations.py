@@ -120,7 +120,7 @@ def test_labels_drawn_afresh_are_never_those_of_the_data():
 def test_costs_are_counted_in_images_seen(splits, fits):
     rows = {name: STUDIES["targets"][name] for name in ("ce", "ensemble", "crossfit")}
     few = replace(rows["crossfit"].method, folds=2, repeats=1)
-    rows["crossfit"] = replace(rows["crossfit"], method=few)
+    rows["crossfit"] = rows["crossfit"]._replace(method=few)
     table = study.run_rows(rows, splits, SMALL, 0, fits, **HOW).set_index("row")
     assert table.loc["ce", "cost"] == 1
     jobs = plan(list(rows), SMALL, rows={name: row.method for name, row in rows.items()})

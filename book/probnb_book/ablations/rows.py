@@ -3,10 +3,11 @@
 No torch here, so that a notebook can check names in its first second.
 """
 
-from dataclasses import dataclass, replace
+from collections import namedtuple
+from dataclasses import replace
 
 from probnb.experiment.profiles import make_profile
-from probnb.methods import METHODS, Method
+from probnb.methods import METHODS
 from probnb.validation import check_choice
 
 SMALL = {
@@ -31,32 +32,13 @@ SIZES = {
 """Training images of the study on scale, and test images."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row of a study.
-
-    Parameters
-    ----------
-    method : Method
-        What is trained; its grid is tried as it stands.
-    part : str, default=""
-        The panel of the study that it belongs to.
-    x : float or None, default=None
-        Its place in the panel.
-    augment : bool, default=False
-        Whether training images, its teachers' as well, are mirrored, moved and lit at random.
-    each : bool, default=False
-        Whether Platt scaling repairs each member before they are averaged.
-    member : int, optional
-        The one member of an ensemble, from 0, that the row is; by default the mean of all.
-    """
-
-    method: Method
-    part: str = ""
-    x: float | None = None
-    augment: bool = False
-    each: bool = False
-    member: int | None = None
+Row = namedtuple(
+    "Row", "method part x augment each member", defaults=("", None, False, False, None)
+)
+"""One row of a study: the `Method` that is trained, whose grid is tried as it stands; the panel of
+the study that it belongs to, and its place there; whether training images, its teachers' as well,
+are mirrored, moved and lit at random; whether Platt scaling repairs each member before they are
+averaged; and the one member of an ensemble, from 0, that the row is, by default the mean of all."""
 
 
 def settings_of(profile):

@@ -119,9 +119,8 @@ def run_rows(rows, splits, settings, seed, fits_dir, net=None, **how):
     """
 
     def trained(jobs, data):
-        return run_jobs(
-            [*dict.fromkeys(s for j in jobs for s in lineage(j))], data, fits_dir, **how
-        )
+        steps = dict.fromkeys(step for job in jobs for step in lineage(job))
+        return run_jobs([*steps], data, fits_dir, **how)
 
     rows = {name: row for name, row in rows.items() if (row.member or 0) < settings.members}
     (ce,) = plan(["ce"], settings, seed, net)["ce"]  # of which all costs are multiples
