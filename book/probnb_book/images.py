@@ -138,15 +138,10 @@ def learning_curve(
     predictions["1"] = kept["ce"].test
     others = {name: one.test for name, one in kept.items() if name != "ce"}
     beside = {} if scratch is None else {"scratch": scratch}
-    boot = bootstrap(
-        test.outcomes.cpu().numpy(),
-        pd.DataFrame(predictions | others | beside),
-        metrics=["nll"],
-        groups=test.groups,
-        weights=None if test.weights is None else test.weights.cpu().numpy(),
-        replicates=replicates,
-        seed=seed,
-    )
+    given = {"metrics": ["nll"], "groups": test.groups, "replicates": replicates, "seed": seed}
+    given["weights"] = None if test.weights is None else test.weights.cpu().numpy()
+    table = pd.DataFrame(predictions | others | beside)
+    boot = bootstrap(test.outcomes.cpu().numpy(), table, **given)
     points = pd.concat([boot.point["nll"], *(end["nll"] for end in boot.interval())], axis=1)
     points = points.set_axis(["nll", "low", "high"], axis=1).loc[[*predictions]]
     points.insert(0, "rows", [*rows, len(splits.train)])
@@ -214,9 +209,8 @@ def _better(question, change):
 
 def how_to_repeat(asked):
     """The command that runs the page again with parameters `asked`; text is given as it stands."""
-    options = [
-        ("-r" if isinstance(value, str | Path) else "-p", name, str(value))
-        for name, value in asked.items()
-        if value is not None
-    ]
-    return shlex.join(["papermill", "book/images.ipynb", "report.ipynb", *sum(options, ())])
+    words = ["papermill", "book/images.ipynb", "report.ipynb"]
+    for name, value in asked.items():
+        if value is not None:
+            words += ["-r" if isinstance(value, str | Path) else "-p", name, str(value)]
+    return shlex.join(words)

@@ -37,19 +37,7 @@ SHARED = {
 """What all of them take."""
 
 
-def train_rows(
-    chapter,
-    splits,
-    methods,
-    settings,
-    results_dir,
-    facts,
-    network=None,
-    amend=None,
-    changed=None,
-    device="auto",
-    **how,
-):
+def train_rows(chapter, splits, methods, settings, results_dir, facts, amend, device="auto", **how):
     """Train the rows of a table, and store what came out.
 
     Parameters
@@ -66,13 +54,11 @@ def train_rows(
         A folder of results.
     facts : dict
         What the record says: ``task``, ``data``, ``profile``, ``seed`` and more, see
-        `probnb.experiment.results.write_results`, which takes `changed` as well.
-    network : Network, optional
-        As `probnb.compare` takes it.
-    amend : callable, optional
+        `probnb.experiment.results.write_results`, which takes ``changed`` as well.
+    amend : callable
         Adds to the `Results` what the chapter knows besides.
     device, **how
-        As `probnb.experiment.run.run_jobs` takes them.
+        As `probnb.compare` takes them.
 
     Returns
     -------
@@ -82,13 +68,12 @@ def train_rows(
         Where they are kept.
     """
     results_dir, device = Path(results_dir), device_type(device)
-    fits = results_dir / "fits"
-    compared = compare(splits, methods, settings, facts["seed"], fits, network, device, **how)
-    if amend is not None:
-        compared = replace(compared, results=amend(compared.results))
+    how |= {"seed": facts["seed"], "directory": results_dir / "fits", "device": device}
+    compared = compare(splits, methods, settings, **how)
+    compared = replace(compared, results=amend(compared.results))
     facts = {**facts, "settings": settings, "source": splits.source, "device": device}
     facts["precision"] = precision_of(device)
-    return compared, write_results(results_dir / chapter, compared.results, changed, **facts)
+    return compared, write_results(results_dir / chapter, compared.results, **facts)
 
 
 def main(arguments):

@@ -1,14 +1,13 @@
 """The tasks of the chapter: which images, which question, and how each is trained and stored."""
 
-from dataclasses import dataclass, replace
+from collections import namedtuple
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 
-from probnb.data.base import Splits
 from probnb.experiment.profiles import make_profile
 from probnb.images.files import cache_folder
 from probnb.methods import check_methods
@@ -21,33 +20,10 @@ from probnb.validation import check_choice
 from ..data import voted_images
 from ..studies import train_rows
 
-
-@dataclass(frozen=True)
-class Data:
-    """A data set: what can be asked of it, its name, and how large it is.
-
-    Attributes
-    ----------
-    label : str
-        Its name.
-    questions : tuple of str
-        What can be asked.
-    usual : str
-        What is asked where no question is named.
-    size : int
-        Height and width of the images in pixels.
-    most : int
-        Training images.
-    cells : int
-        Parts along each side in which gradients are counted.
-    """
-
-    label: str
-    questions: tuple
-    usual: str
-    size: int
-    most: int
-    cells: int
+Data = namedtuple("Data", "label questions usual size most cells")
+"""A data set: its name, what can be asked of it and what is asked where no question is named;
+height and width of its images in pixels, how many train, and the parts along each side in which
+gradients are counted."""
 
 
 DATA = {
@@ -71,17 +47,9 @@ RECIPE = {
 }
 """How the small network on oriented gradients is trained in every profile but the smallest."""
 
-PIXELS = {
-    "width": 8,
-    "epochs": 10,
-    "patience": 3,
-    "plateau_patience": 1,
-    "batch_size": 128,
-    "learning_rate": 0.05,
-    "finetune_epochs": 2,
-    "finetune_learning_rate": (1e-2, 1e-3),
-    "members": 3,
-}
+PIXELS = RECIPE | dict(
+    width=8, epochs=10, plateau_patience=1, learning_rate=0.05, finetune_epochs=2, members=3
+)
 """How the ResNet-18 on pixels is trained at profiles quick and cpu: minutes a seed on one core."""
 
 INPUTS = {
@@ -102,30 +70,12 @@ SMALLER = {
 """Where its images are not the data's own, or their number not the profile's."""
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What `train_task` needs.
-
-    Attributes
-    ----------
-    data, question : str
-        A key of `DATA` and one of its questions.
-    splits : Splits
-        What training takes. Where votes are known and probabilities are not, the test part has
-        the share of the other votes in place of probabilities: the mean squared distance from
-        them differs from MSE_p by the same amount for every model, so that the curves of a
-        training need no votes.
-    votes : DataFrame or None
-        The other votes, as `probnb_book.data.voted_images.Judged` has them.
-    inputs : str
-        One of `INPUTS`.
-    """
-
-    data: str
-    question: str
-    splits: Splits
-    votes: pd.DataFrame | None
-    inputs: str = "gradients"
+Task = namedtuple("Task", "data question splits votes inputs")
+"""What `train_task` needs: a key of `DATA`, one of its questions, what training takes, the other
+votes as `probnb_book.data.voted_images.Judged` has them, or None, and one of `INPUTS`. Where votes
+are known and probabilities are not, the test part has the share of the other votes in place of
+probabilities: the mean squared distance from them differs from MSE_p by the same amount for every
+model, so that the curves of a training need no votes."""
 
 
 def load_task(data, question, data_dir=None, n=None, size=None, seed=0, inputs="gradients"):
@@ -257,25 +207,16 @@ def train_task(task, settings, results_dir, profile="quick", seed=0, methods=Non
     """
     inputs = task.inputs
     methods = check_methods(methods, task.splits.known, inputs == "features")
-    network = network_of("mlp", hidden=(128,)) if inputs == "gradients" else None
+    run["network"] = network_of("mlp", hidden=(128,)) if inputs == "gradients" else None
     if inputs != "pixels" and not run.get("workers") and run.get("devices", 1) == 1:
         run["workers"] = 1  # to start a process takes longer than such a training
     facts = {"task": task.question, "data": task.data, "profile": profile, "seed": seed}
     facts |= {"base": task_settings(task.data, profile, inputs)}
     facts |= {"inputs": inputs, "network": INPUTS[inputs]}
-    changed = {"inputs": inputs} if inputs != "gradients" else {}
-    compared, stored = train_rows(
-        "cifar10",
-        task.splits,
-        methods,
-        settings,
-        results_dir,
-        facts,
-        network,
-        partial(_with_votes, task=task),
-        changed,
-        **run,
-    )
+    facts["changed"] = {"inputs": inputs} if inputs != "gradients" else {}
+    amend = partial(_with_votes, task=task)
+    given = task.splits, methods, settings, results_dir, facts, amend
+    compared, stored = train_rows("cifar10", *given, **run)
     return compared.results, stored
 
 
@@ -357,13 +298,10 @@ def on_gradients(splits, cells):
     Splits
         The same outcomes; nothing is mirrored any more.
     """
-    parts = {
-        name: torch.cat([oriented_gradients(some, cells) for some in part.inputs.split(2048)])
-        for name, part in splits.parts().items()
-    }
-    mean, deviation = parts["train"].mean(0), parts["train"].std(0).clamp(min=1e-3)
-    data = {
-        name: replace(part, inputs=(parts[name] - mean) / deviation, augment=())
-        for name, part in splits.parts().items()
-    }
-    return Splits(**data, source=f"{splits.source} gradients={cells},{BINS}", report=splits.report)
+    data = {}
+    for name, part in splits.parts().items():
+        x = torch.cat([oriented_gradients(some, cells) for some in part.inputs.split(2048)])
+        if name == "train":
+            mean, deviation = x.mean(0), x.std(0).clamp(min=1e-3)
+        data[name] = replace(part, inputs=(x - mean) / deviation, augment=())
+    return replace(splits, **data, source=f"{splits.source} gradients={cells},{BINS}")
