@@ -73,7 +73,7 @@ class ProbabilityData:
 
     def __post_init__(self):
         n = check_inputs(self.inputs)
-        if torch.is_tensor(self.inputs):  # training takes no gradient through what made them
+        if getattr(self.inputs, "requires_grad", False):  # training takes none through them
             object.__setattr__(self, "inputs", self.inputs.detach())
         object.__setattr__(self, "ids", np.arange(n) if self.ids is None else self.ids)
         for name, check in _CHECKS.items():
