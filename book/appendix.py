@@ -268,7 +268,7 @@ if len(every := ladder.epochs(folders[0])):
     display(tables.show(shown))
 
 # %% [markdown]
-# (appendix-starts)
+# (appendix-starts)=
 # ## What is made of a network, less that network
 #
 # *Is what a map or a fine-tuning takes off a gain, or the luck of the network it was given?* Each network of the ladder
