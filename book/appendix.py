@@ -268,6 +268,28 @@ if len(every := ladder.epochs(folders[0])):
     display(tables.show(shown))
 
 # %% [markdown]
+# What was trained of each seed, on what, and how long; hours are of one core. A training that is not there can be made
+# with `python -m probnb_book.ladder`, which goes on where it was cut off:
+
+# %% tags=["hide-output"]
+climbed = {
+    run: {
+        "scenario": record["task"] + (", mirrored" if record["mirror"] else ""),
+        "pixels": record["rung"]["size"],
+        "seed": record["seed"],
+        "trainings": len(record["fits"]),
+        "processor": f"{record['processor']}, {record['instructions']}",
+        "precision": record["precision"],
+        "hours": round(record["cpu_seconds"] / 3600, 2),
+    }
+    for run, record in storage.records(folders[0], "ladder").items()
+}
+climbed = pd.DataFrame.from_dict(climbed, orient="index")
+tables.show(climbed.set_index(["scenario", "pixels", "seed"]).sort_index()) if len(
+    climbed
+) else None
+
+# %% [markdown]
 # (appendix-starts)=
 # ## What is made of a network, less that network
 #
@@ -322,28 +344,6 @@ if len(made := less_start(folders[0])):
     shown = made.groupby("").mean().map("{:+.1f}".format)
     shown.loc["all"] = made.agg(tables.over_seeds, digits=1)
     display(tables.show(shown))
-
-# %% [markdown]
-# What was trained of each seed, on what, and how long; hours are of one core. A training that is not there can be made
-# with `python -m probnb_book.ladder`, which goes on where it was cut off:
-
-# %% tags=["hide-output"]
-climbed = {
-    run: {
-        "scenario": record["task"] + (", mirrored" if record["mirror"] else ""),
-        "pixels": record["rung"]["size"],
-        "seed": record["seed"],
-        "trainings": len(record["fits"]),
-        "processor": f"{record['processor']}, {record['instructions']}",
-        "precision": record["precision"],
-        "hours": round(record["cpu_seconds"] / 3600, 2),
-    }
-    for run, record in storage.records(folders[0], "ladder").items()
-}
-climbed = pd.DataFrame.from_dict(climbed, orient="index")
-tables.show(climbed.set_index(["scenario", "pixels", "seed"]).sort_index()) if len(
-    climbed
-) else None
 
 # %% [markdown]
 # ## On pretrained features, seed by seed
