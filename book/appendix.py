@@ -452,7 +452,7 @@ def budget_figure(cells, parts, taken):
     look |= {"hue": "told", "style": "told", "markers": True, "dashes": False}
     sns.lineplot(fewer, x="thousands", y="percent", **look)
     axes[2].set(xscale="log", xlabel="Faces (thousands)", title="Fewer faces, features")
-    axes[2].set(ylabel="Error, % of one outcome, all faces")
+    axes[2].set(ylabel="Error, % of one outcome, all faces", ylim=(70, 160))
     plain_ticks(axes[2].xaxis, [2, 4, 8, 16])
     axes[2].legend(title=None)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=4)
