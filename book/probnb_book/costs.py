@@ -4,6 +4,7 @@
 network cost, the derived table ``extraction``, is measured by ``benchmarks/test_extraction.py``.
 """
 
+import argparse
 from pathlib import Path
 
 import matplotlib
@@ -177,8 +178,10 @@ def instead_figure(table):
     return axes
 
 
-def main(arguments=()):
+def main(arguments=None):
     """Draw the README's picture."""
+    parser = argparse.ArgumentParser(prog="python -m probnb_book costs", description=__doc__)
+    parser.parse_args(arguments)
     root = Path(__file__).resolve().parents[2]
     matplotlib.use("Agg")
     use_style()

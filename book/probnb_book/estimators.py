@@ -3,6 +3,8 @@
 ``python -m probnb_book estimators`` makes the derived table ``estimators`` from stored runs.
 """
 
+import argparse
+
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -150,7 +152,9 @@ def summary(table):
     return means.groupby(draw, sort=False).mean().groupby("estimate", sort=False).agg(difference)
 
 
-def main(arguments=()):
+def main(arguments=None):
     """Write the table and its record."""
-    results = [*arguments, "results"][0]
+    parser = argparse.ArgumentParser(prog="python -m probnb_book estimators", description=__doc__)
+    parser.add_argument("results", nargs="?", default="results", help="what is kept with the book")
+    results = parser.parse_args(arguments).results
     keep(collect([results]), results, "estimators", "python -m probnb_book estimators")

@@ -353,7 +353,7 @@ def forecast(values, size=200, level=0.95):
 
 def main(arguments=None):
     """Climb: one process for each seed of a rung, one thread each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m probnb_book ladder", description=__doc__)
     parser.add_argument("rung", choices=list(RUNGS))
     parser.add_argument("data_dir", help="UTKFace, the archive or its folder")
     parser.add_argument("--scenarios", nargs="+", default=["linear"], choices=list(SCENARIOS))

@@ -3,6 +3,7 @@
 ``python -m probnb_book maps`` makes the derived tables ``maps`` and ``gain-parts``.
 """
 
+import argparse
 import warnings
 from itertools import product
 
@@ -78,9 +79,11 @@ def parts(runs, rows=ROWS):
     return pd.DataFrame(lines, columns=["scenario", "seed", "row", "part", "gain"])
 
 
-def main(arguments=()):
+def main(arguments=None):
     """Write both tables and their records."""
-    results, command = [*arguments, "results"][0], "python -m probnb_book maps"
+    parser = argparse.ArgumentParser(prog="python -m probnb_book maps", description=__doc__)
+    parser.add_argument("results", nargs="?", default="results", help="what is kept with the book")
+    results, command = parser.parse_args(arguments).results, "python -m probnb_book maps"
     keep(post_hoc(with_validation([results])), results, "maps", command)
     best, _ = photographs([results])
     keep(parts(pd.concat(best.values())), results, "gain-parts", command)

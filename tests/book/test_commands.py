@@ -46,3 +46,14 @@ def test_the_commands_are_told(asked, capsys):
     printed = capsys.readouterr()
     assert ended.value.code == (0 if asked == ["--help"] else 2)
     assert all(name in printed.out + printed.err for name in COMMANDS) or not asked
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"publish", "train"}))
+def test_help_is_told_and_nothing_is_made(name, tmp_path, monkeypatch, capsys):
+    """It was taken for a folder of results, which was then made."""
+    monkeypatch.chdir(tmp_path)
+    for asked in ([name, "--help"], [name, "--nothing"]):
+        with pytest.raises(SystemExit) as ended:
+            main(asked)
+        assert ended.value.code == 2 * (asked[1] != "--help")
+    assert f"probnb_book {name}" in capsys.readouterr().out and not [*tmp_path.iterdir()]
